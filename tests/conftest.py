@@ -49,49 +49,49 @@ FORMATS = ("parquet", "iceberg") if "SPARK_REMOTE" in os.environ else ("parquet"
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[RunningServer]:
-    """The PostgreSQL of the whole run, started by its first use."""
+    """Yield the PostgreSQL server of the whole run, started at its first use."""
     with running_server() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def object_server() -> Iterator[ObjectServer]:
-    """The S3 server of the whole run, started by its first use."""
+    """Yield the S3 server of the whole run, started at its first use."""
     with running_object_server() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def azure_server() -> Iterator[AzureServer]:
-    """The Azure of the whole run, started by its first use."""
+    """Yield the Azure server of the whole run, started at its first use."""
     with running_azure_server() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def google_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
-    """The Cloud Storage of the whole run, started by its first use."""
+    """Yield the Google Cloud Storage server of the whole run, started at its first use."""
     with running_google_server(tmp_path_factory.mktemp("google")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def bucket(object_server: ObjectServer) -> str:
-    """A bucket, in which each test has a place of its own."""
+    """Return a bucket, in which each test has a place of its own."""
     return object_server.new_bucket()
 
 
 @pytest.fixture
 def place(bucket: str) -> str:
-    """A place in the bucket."""
+    """Return a new place in the bucket."""
     return f"s3://{bucket}/{uuid.uuid4().hex}"
 
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
 def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str, tmp_path: Path) -> BucketLake:
-    """A catalog in the bucket, of each format that can be there.
+    """Return a catalog in the bucket, of each format.
 
-    Those of ``SERVERS`` are for those who ask for them.
+    The kinds in ``SERVERS`` are used only by tests that name them.
     """
     kind = str(request.param)
     names_at = request.getfixturevalue(SERVERS[kind]) if kind in SERVERS else None
@@ -101,7 +101,7 @@ def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: st
 
 @pytest.fixture(scope="session")
 def rest_catalog_jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a REST catalog is made of."""
+    """Fetch the JARs of the REST catalog, and return their folder."""
     found = tmp_path_factory.mktemp("rest") / "jars"
     fetch_rest_catalog(found)
     return found
@@ -109,14 +109,14 @@ def rest_catalog_jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def rest_catalog(rest_catalog_jars: Path, object_server: ObjectServer) -> Iterator[str]:
-    """The address of a REST catalog that has no tables."""
+    """Yield the address of a REST catalog without tables."""
     with running_rest_catalog(rest_catalog_jars, object_server.options) as address:
         yield address
 
 
 @pytest.fixture
 def vending(rest_catalog: str, object_server: ObjectServer) -> Iterator[Vending]:
-    """A REST catalog that hands out keys, and has no tables."""
+    """Yield a REST catalog without tables that hands out keys."""
     from tests.support.vending import running_vending  # as below
 
     with running_vending(rest_catalog, object_server) as found:
@@ -125,7 +125,7 @@ def vending(rest_catalog: str, object_server: ObjectServer) -> Iterator[Vending]
 
 @pytest.fixture
 def glue() -> Iterator[str]:
-    """The address of a Glue that has no tables."""
+    """Yield the address of a Glue catalog without tables."""
     from tests.support.glue import running_glue  # half a second, which no other test needs
 
     with running_glue() as address:
@@ -134,26 +134,26 @@ def glue() -> Iterator[str]:
 
 @pytest.fixture
 def s3(lake: BucketLake) -> Iterator[Session]:
-    """A session that has the catalog in the bucket alone."""
+    """Yield a session that has only the catalog in the bucket."""
     with lake.connect() as opened:
         yield opened
 
 
 @pytest.fixture
 def plain(s3: Session) -> Table:
-    """A plain table in the bucket."""
+    """Make a plain table in the bucket."""
     return s3.create_table("plain", COLUMNS)
 
 
 @pytest.fixture
 def server(postgres_server: RunningServer) -> dict[str, str]:
-    """What psycopg needs to reach it."""
+    """Return psycopg's connection options of the server."""
     return postgres_server.options
 
 
 @pytest.fixture
 def database(server: dict[str, str]) -> Iterator[dict[str, str]]:
-    """What psycopg needs to reach a database of the test's own."""
+    """Yield psycopg's connection options of a database of the test's own."""
     name = f"of_a_test_{uuid.uuid4().hex}"
     with psycopg.connect(**server, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
         plain.execute(f"CREATE DATABASE {name}")
@@ -163,13 +163,13 @@ def database(server: dict[str, str]) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
-    """The folder of the test's own warehouse."""
+    """Return the folder of the test's own warehouse."""
     return tmp_path / "warehouse"
 
 
 @pytest.fixture
 def session(warehouse: Path, spark: SparkSession) -> Iterator[Session]:
-    """A session over the test's own warehouse, with the three catalogs. It is given Spark, which runs its SQL."""
+    """Yield a session over the test's own warehouse with the three catalogs, whose SQL Spark runs."""
     with trinity.connect(warehouse, spark=spark) as opened:
         yield opened
     drop_temp_views(spark)
@@ -177,15 +177,17 @@ def session(warehouse: Path, spark: SparkSession) -> Iterator[Session]:
 
 @pytest.fixture(params=FORMATS)
 def fmt(request: pytest.FixtureRequest) -> str:
-    """Each format in turn; also the name of its catalog."""
+    """Return each format in turn, which is the name of its catalog, too."""
     return str(request.param)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked ``tiered`` draw on fixtures of every format: as :func:`tiered_fmt`, for such tests.
+    """Mark tests for the long tier and for Spark.
 
-    Tests of the shared Spark are marked ``spark``: the others run beside them, in a process of their own.
+    Tests marked ``tiered`` use fixtures of every format; they are tiered like tests of :func:`tiered_fmt`. Tests that
+    use
+    the shared Spark are marked ``spark``: the others run beside them, in a process of their own.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
@@ -196,7 +198,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test that leaves a Spark running and is not marked ``spark``: those that follow would find it."""
+    """Fail a test that leaves a Spark running and is not marked ``spark``: later tests would use that Spark."""
     ran_before = spark_runs()
     result = yield
     if spark_runs() and not ran_before and not item.get_closest_marker("spark"):
@@ -206,22 +208,22 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.fixture(params=["parquet", *[pytest.param(f, marks=pytest.mark.full) for f in FORMATS[1:]]])
 def tiered_fmt(request: pytest.FixtureRequest) -> str:
-    """Each format, two of them in the long tier: for what does not depend on the format.
+    """Return each format, two of them in the long tier, for tests that do not depend on the format.
 
-    That it does not, the conformance suite shows in the short tier.
+    That a behaviour does not depend on the format is shown by the conformance suite in the short tier.
     """
     return str(request.param)
 
 
 @pytest.fixture
 def orders(session: Session, fmt: str) -> Table:
-    """The keyed table of most examples: order_id, ts, deleted, and an amount."""
+    """Make the keyed table of most examples: order_id, ts, deleted, and an amount."""
     return make_orders(session, fmt)
 
 
 @pytest.fixture
 def pages(session: Session, fmt: str) -> Table:
-    """Four commits after the table was made: the rows 1, 2, 3, 4."""
+    """Make a table with four commits after its first version: the rows 1, 2, 3, 4."""
     table = session.create_table(f"{fmt}.default.pages", [Column("v", "int")])
     for value in (1, 2, 3, 4):
         table.append(some(value))
@@ -230,7 +232,7 @@ def pages(session: Session, fmt: str) -> Table:
 
 @pytest.fixture
 def regions(session: Session, fmt: str) -> Table:
-    """A keyed table with partitions."""
+    """Make a keyed table with partitions."""
     session.sql(
         f"CREATE TABLE {fmt}.default.regions (region STRING, id INT, ts BIGINT, gone BOOLEAN, v STRING, "
         "PRIMARY KEY (region, id)) PARTITIONED BY (region) "
@@ -241,7 +243,7 @@ def regions(session: Session, fmt: str) -> Table:
 
 @pytest.fixture(params=[ZONES[0], *(pytest.param(z, marks=pytest.mark.full) for z in ZONES[1:])])
 def zone(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The zone of Spark's session, and of this process: for libc, a zone without a name counts westwards."""
+    """Set the time zone of Spark's session and of this process. libc counts a zone without a name westwards."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", request.param)
     monkeypatch.setenv("TZ", "<+0530>-05:30" if request.param == "+05:30" else request.param)

@@ -22,7 +22,7 @@ from trinity import TrinityError
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """The signal that the process is killed here."""
 
 
 def feed_of(folder: Path) -> Feed:
@@ -31,7 +31,7 @@ def feed_of(folder: Path) -> Feed:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Rows 0 and 1, one in each partition."""
+    """Make a folder with the rows 0 and 1, one in each partition."""
     folder = tmp_path / "feed"
     for v in (0, 1):
         (folder / f"p={v}").mkdir(parents=True)
@@ -43,7 +43,7 @@ CALLS = ("utime", "fsync", "link", "rename", "unlink", "mkdir", "rmdir")
 
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, number: int, work: Callable[[], object]) -> bool:
-    """Does the work up to the n-th call that changes the disk; whether it was killed there."""
+    """Run a function up to its n-th call that changes the disk. Return whether it was killed there."""
     made = 0
 
     def counted(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +102,7 @@ def test_readers_see_none_or_all_of_a_commit_under_way(folder: Path, monkeypatch
             rename(source, target)
 
     def late(path: Any = ".") -> Any:
-        """The reader is about to list the folder when the whole commit is made."""
+        """Make the whole commit just before the reader lists the folder."""
         found = scandir(path)
         if str(path) == str(folder):
             monkeypatch.setattr(os, "scandir", scandir)

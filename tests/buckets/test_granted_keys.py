@@ -22,7 +22,7 @@ _GONE = 1
 
 @dataclass(eq=False)
 class Giver:
-    """Who hands out keys for a place."""
+    """A catalog that hands out keys for a place."""
 
     server: ObjectServer = field(repr=False)
     place: str
@@ -46,7 +46,7 @@ class Giver:
         return self.given[-1:]
 
     def hands_out(self, location: str | None = None) -> ObjectStore:
-        """The store of the place, for which keys are handed out."""
+        """Return the store of a place whose keys are handed out."""
         grant(Location.of(location or self.place), self.credentials(), self)
         return ObjectStore(location or self.place)
 
@@ -63,7 +63,7 @@ def giver(object_server: ObjectServer, place: str) -> Giver:
 
 
 def keys(requests: Sequence[Request]) -> list[str]:
-    """The keys that requests were signed by, but for the server's first one, which hands out the others."""
+    """Return the temporary keys that signed the requests. The server's first key, which hands them out, is left out."""
     return [key for request in requests if (key := key_of(request)).startswith("ASIA")]
 
 

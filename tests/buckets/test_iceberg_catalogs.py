@@ -29,25 +29,25 @@ from trinity import Session, Table
 
 @dataclass(frozen=True)
 class Catalog:
-    """A catalog's server, and what stands before it."""
+    """The server of a catalog, and the proxy before it."""
 
     kind: str
     proxy: Proxy
 
     def commits(self, request: Request) -> bool:
-        """True for the request that changes a table's metadata."""
+        """Return whether a request changes a table's metadata."""
         if self.kind == "iceberg-glue":
             return request.headers.get("x-amz-target") == "AWSGlue.UpdateTable"
         return request.method == "POST" and request.path.endswith("/tables/plain")
 
     def makes(self, request: Request) -> bool:
-        """True for a request by which a table is made."""
+        """Return whether a request makes a table."""
         if self.kind == "iceberg-glue":
             return request.headers.get("x-amz-target") == "AWSGlue.CreateTable"
         return request.method == "POST" and request.path.endswith("/tables")
 
     def denies(self, status: int) -> Answer:
-        """The answer to whoever has no right, or none any more."""
+        """Return the answer to a request without permission, or with an expired one."""
         if self.kind == "iceberg-glue":
             code = {401: "ExpiredTokenException", 403: "AccessDeniedException"}[status]
             return Answer(400, b'{"__type": "%s", "message": "no"}' % code.encode())
@@ -75,7 +75,7 @@ def s3(settings: dict[str, Any]) -> Iterator[Session]:
 
 
 def by_pyiceberg(settings: dict[str, Any], object_server: ObjectServer) -> IcebergCatalog:
-    """The catalog as PyIceberg opens it by itself."""
+    """Return the catalog as PyIceberg opens it without Trinity."""
     known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in object_server.options.items()}
     address = {k: v for k, v in settings.items() if k in ("type", "uri") or k.startswith("glue.")}
     return load_catalog("other", **address, **known)
@@ -274,7 +274,7 @@ def test_a_catalog_whose_packages_are_not_installed(
 
 
 class OfOnesOwn(SqlCatalog):
-    """A class that ``py-catalog-impl`` names."""
+    """A catalog class for the option ``py-catalog-impl``."""
 
 
 def test_a_catalog_of_ones_own_class(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_names_are_the_catalogs(s3: Session, object_server: ObjectServer, place:
 
 
 def check_namespaces_within(s3: Session, theirs: IcebergCatalog) -> None:
-    """What lies in a namespace within another one is not shown as something else, and stays."""
+    """Check that the tables of a nested namespace are not listed elsewhere, and stay."""
     theirs.create_namespace(("sales",))
     theirs.create_namespace(("sales", "north"))
     theirs.create_table(("sales", "north", "orders"), ROWS.schema)
@@ -378,9 +378,9 @@ def test_a_table_that_is_made_anew_has_nothing_of_the_one_before(s3: Session, ob
 
 
 def rename_refused(plain: Table, catalog: Catalog) -> bool:
-    """Whether the catalog renames nothing, which it says without a change.
+    """Return whether the catalog refuses to rename a table, and check that it then changes nothing.
 
-    Glue has no step by which a table changes its name: PyIceberg makes an entry, then drops the other one.
+    Glue has no step that renames a table: PyIceberg makes a second entry, then drops the first.
     """
     if catalog.kind == "iceberg-glue":
         assert "copy_to" in refusal("NOT_SUPPORTED", lambda: plain.rename("new"))

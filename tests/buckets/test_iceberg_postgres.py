@@ -21,7 +21,7 @@ from trinity_iceberg import IcebergConnector, sql_limits
 
 
 class Relay:
-    """A way to a server that may stop to pass anything on, while connections stay open."""
+    """A connection to a server, which can stop to pass data on while it stays open."""
 
     def __init__(self, host: str, port: int) -> None:
         self._target = (host, port)
@@ -63,7 +63,7 @@ def relay(database: dict[str, Any]) -> Iterator[Relay]:
 
 @contextlib.contextmanager
 def lake_at(tmp_path: Path, database: dict[str, Any], **place: Any) -> Iterator[IcebergConnector]:
-    """A catalog, whose connections are closed in the end."""
+    """Open a catalog; close its connections at the end of the block."""
     uri = "postgresql+psycopg://{user}@{host}:{port}/{dbname}".format(**{**database, **place})
     with contextlib.closing(open_catalog(tmp_path / "w", uri=uri)) as lake:
         yield lake

@@ -44,7 +44,7 @@ PARQUET = ["gcs-parquet", pytest.param("azure-parquet", marks=pytest.mark.full)]
 
 @pytest.fixture(params=LAKES)
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
-    """A catalog of each format in a bucket of each of these stores; Azure's server comes from npm, in the long tier."""
+    """Return a catalog of each format in each of these stores. Azure's, which comes from npm, is in the long tier."""
     kind, _, fmt = str(request.param).partition("-")
     server: Server = request.getfixturevalue(SERVERS[kind])
     return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
@@ -52,14 +52,14 @@ def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
 
 @pytest.fixture
 def there(cloud: BucketLake) -> Iterator[Session]:
-    """A session that has this catalog alone."""
+    """Yield a session that has this catalog alone."""
     with cloud.connect() as opened:
         yield opened
 
 
 @pytest.fixture
 def table(there: Session) -> Table:
-    """A plain table in the bucket."""
+    """Make a plain table in the bucket."""
     return there.create_table("plain", COLUMNS)
 
 
@@ -330,7 +330,7 @@ def test_keys_are_told_to_nobody(cloud: BucketLake, caplog: pytest.LogCaptureFix
 
 
 def said_with_a_key(there: Session, cloud: BucketLake) -> list[str]:
-    """What is shown and pickled of all that knows a key, and what an error tells that has it."""
+    """Return the texts and pickles of all objects that hold a key, and the message of an error that contains it."""
     table = there.create_table("plain", COLUMNS)
     table.append(ROWS)
     insert = table.connector.metadata.begin_insert(table.handle)

@@ -23,7 +23,7 @@ SERVERS = {"gcs": "google_server", "azure": "azure_server"}
 
 @pytest.fixture(params=[f"{kind}-{fmt}" for kind in SERVERS for fmt in FIRST])
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
-    """A catalog of each format in a bucket of each of these stores."""
+    """Return a catalog of each format in each of these stores."""
     kind, _, fmt = str(request.param).partition("-")
     server: Server = request.getfixturevalue(SERVERS[kind])
     return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
@@ -31,7 +31,7 @@ def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
 
 @pytest.fixture
 def there(cloud: BucketLake, spark: SparkSession) -> Iterator[Session]:
-    """A session that has this catalog alone."""
+    """Yield a session that has this catalog alone."""
     with cloud.connect() as opened:
         yield opened
 

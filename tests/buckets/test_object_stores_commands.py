@@ -44,7 +44,7 @@ def test_a_journalled_table(lake: BucketLake, spark: SparkSession, warehouse: Pa
 
 @pytest.fixture
 def run(lake: BucketLake, place: str) -> Callable[..., str]:
-    """Runs a command in a process that is told of the store by its environment, as Spark's workers are."""
+    """Return a function that runs a command in a process that gets the store's options from its environment."""
 
     def called(*words: str) -> str:
         command = [sys.executable, "-c", "from trinity.cli.main import app; app()", *words, "-w", place]

@@ -24,7 +24,7 @@ ORDERS = [Column("k", "int"), Column("v", "string"), Column("at", "timestamp_ntz
 
 
 def logged(server: ObjectServer, table: Table, version: int) -> list[dict[str, Any]]:
-    """The actions of a commit file."""
+    """Return the actions of a commit file."""
     name = f"{table.location}/_delta_log/{version:020d}.json".removeprefix("s3://")
     return [json.loads(line) for line in server.files.open_input_stream(name).read().splitlines()]
 
@@ -226,7 +226,7 @@ def test_tables_of_others_are_read(s3: Session, lake: BucketLake, object_server:
 
 
 def commits_of(table: Table, version: int | None = None) -> dict[str, int | None]:
-    """File -> the number of its commit."""
+    """Return file -> the number of its commit."""
     return {file.path: file.commit for file in table.splits(version).files}
 
 
@@ -250,7 +250,7 @@ def test_rows_of_others_are_read_as_deltas_own_reader_does(spark: SparkSession, 
 
 
 def described(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What commits say of a table, without what every table has for itself."""
+    """Return what commit files say of a table, without the ids, times and settings in which any two tables differ."""
     found = []
     for action in actions:
         if (metadata := action.get("metaData")) is not None:

@@ -24,13 +24,13 @@ DAY_S = 24 * 3600
 
 
 def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> deltalake.DeltaTable:
-    """A table as delta-rs opens it, which reaches the bucket by itself."""
+    """Return a table as delta-rs opens it, with its own access to the bucket."""
     known = {f"aws_{name}": str(value) for name, value in lake.server.options.items()}
     return deltalake.DeltaTable(table.location, version=version, storage_options=known)
 
 
 def log_file(server: ObjectServer, table: Table, name: str) -> list[dict[str, Any]]:
-    """The JSON of an object of the log, by lines."""
+    """Return the JSON lines of an object of the log."""
     path = f"{table.location}/_delta_log/{name}".removeprefix("s3://")
     return [json.loads(line) for line in server.files.open_input_stream(path).read().splitlines()]
 
@@ -71,7 +71,7 @@ def test_each_version_has_a_checksum(s3: Session, object_server: ObjectServer, l
 
 
 def delta_log(s3: Session, table: Table) -> Any:
-    """Delta's own log of a table, which remembers nothing."""
+    """Return a table's log as Delta's classes read it, with an empty cache."""
     jvm: Any = s3.spark._jvm
     jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     place = Location.of(table.location).for_spark
@@ -79,7 +79,7 @@ def delta_log(s3: Session, table: Table) -> Any:
 
 
 def validate(s3: Session, table: Table, version: int) -> bool:
-    """Delta's own validation of a version's checksum."""
+    """Let Delta validate the checksum of a version."""
     jvm: Any = s3.spark._jvm
     none = jvm.scala.Option.empty()
     snapshot = delta_log(s3, table).getSnapshotAt(version, none, none, False)
@@ -118,25 +118,25 @@ def test_delta_finds_that_checksums_add_up(
 
 
 def in_days(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
-    """Commits clean up as if so many days had gone by."""
+    """Let the next commits clean up as if this many days had passed."""
     monkeypatch.setattr("trinity_delta.own_log.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S))
 
 
 def fill(table: Table, first: int, last: int) -> None:
-    """Makes versions, each with a row of its number."""
+    """Commit one row a version, from number ``first`` to number ``last``."""
     for number in range(first, last + 1):
         table.append(pa.table({"k": pa.array([number], pa.int32()), "v": ["x"]}), txn=("fill", number))
 
 
 @pytest.fixture
 def frequent(s3: Session) -> Table:
-    """A table with a checkpoint each four versions."""
+    """Make a table with a checkpoint every four versions."""
     return s3.create_table("t", COLUMNS, properties={"delta.checkpointInterval": "4"})
 
 
 @pytest.fixture
 def cleaned(frequent: Table, monkeypatch: pytest.MonkeyPatch) -> Table:
-    """One of ten versions; when the eighth came, all before had expired."""
+    """Make a table of ten versions. When the eighth was committed, all earlier ones had expired."""
     fill(frequent, 1, 7)
     in_days(monkeypatch, 32)
     fill(frequent, 8, 10)

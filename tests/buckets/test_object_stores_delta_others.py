@@ -41,7 +41,7 @@ def logged(server: ObjectServer, place: str, version: int) -> list[dict[str, Any
 
 
 def change_first(server: ObjectServer, place: str, kind: str, **fields: Any) -> None:
-    """Has the first commit say other fields of an action, as an engine that has the feature would."""
+    """Change fields of an action of the first commit, as an engine that has the feature would write them."""
     actions = logged(server, place, 0)
     for action in actions:
         if kind in action:
@@ -187,7 +187,7 @@ def test_a_commit_that_was_put_over_is_told(
 
 @pytest.fixture
 def rich(spark: SparkSession, s3: Session, lake: BucketLake) -> Table:
-    """A table of Spark's Delta with deletion vectors, column mapping, partitions and in-commit timestamps."""
+    """Make a Delta table by Spark with deletion vectors, column mapping, partitions and in-commit timestamps."""
     place = f"{lake.place}/rich".replace("s3://", "s3a://")
     settings = {
         "delta.enableDeletionVectors": "true",

@@ -69,13 +69,13 @@ def test_a_busy_store_is_asked_again(plain: Table, object_server: ObjectServer) 
 
 
 def reads_data(request: Request) -> bool:
-    """Tell whether a request is for a data file, or for what the store knows of it."""
+    """Return whether a request reads a data file or its metadata."""
     return ".parquet" in request.path and request.method in ("GET", "HEAD")
 
 
 @contextmanager
 def silent(proxy: Proxy, meant: Callable[[Request], bool], *, times: int) -> Iterator[list[Request]]:
-    """Has the store do what is meant, and say nothing of it, so many times; gives the requests."""
+    """Do the first few requests that match, but do not answer them. Yield the list of these requests."""
     unanswered: list[Request] = []
     over = threading.Event()
 

@@ -26,7 +26,7 @@ DENIED = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
 
 @pytest.fixture
 def lake(object_server: ObjectServer, bucket: str) -> Iterator[BucketLake]:
-    """A place that the process knows how to reach, in a bucket of which it knows that it puts if absent."""
+    """Yield a catalog in a bucket that is known to support conditional puts."""
     found = bucket_lake("parquet", object_server, bucket, {})
     with found.connect():
         ObjectStore(found.place).put_if_absent("known", b"")
@@ -34,10 +34,10 @@ def lake(object_server: ObjectServer, bucket: str) -> Iterator[BucketLake]:
 
 
 class Theirs:
-    """Folders of rows 0 and 1, one in each partition, as others made them.
+    """Folders of another program with the rows 0 and 1, one in each partition.
 
     Args:
-        lake: where they are.
+        lake: the catalog whose place holds the folders.
     """
 
     def __init__(self, lake: BucketLake) -> None:
@@ -45,23 +45,23 @@ class Theirs:
         self.folder = f"{lake.place}/none"
 
     def made(self, name: str = "feed") -> Theirs:
-        """Makes another folder."""
+        """Make another folder with the same rows."""
         self.folder = f"{self.lake.place}/{name}"
         for v in (0, 1):
             self.put(v)
         return self
 
     def put(self, v: int, name: str = "first") -> None:
-        """Puts a file of one row."""
+        """Put a file of one row."""
         path = f"{self.folder}/p={v % 2}/{name}.parquet".removeprefix("s3://")
         pq.write_table(pa.table({"v": pa.array([v], pa.int64())}), path, filesystem=self.lake.server.files)
 
     def feed(self) -> Feed:
-        """The folder as another process knows it."""
+        """Return the folder as another process opens it."""
         return Feed(self.folder, {"warehouse": f"{self.lake.place}/w"})
 
     def left(self, *parts: str) -> list[str]:
-        """The names of its objects that have any of some parts."""
+        """Return the names of the folder's objects that contain any of these parts."""
         names = objects(self.lake.server, self.folder)
         return [name for name in names if any(part in name for part in parts)]
 
@@ -73,7 +73,7 @@ def theirs(lake: BucketLake) -> Theirs:
 
 @dataclass
 class Cut:
-    """A process whose last request was the n-th one that writes: it takes effect, and nothing after it."""
+    """A fault that ends a process with its n-th request that writes: this one takes effect, and no later one."""
 
     last: int
     writing: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class Cut:
 
 
 def cut_at(theirs: Theirs, last: int, work: Callable[[Feed], object]) -> bool:
-    """Does the work of a process up to its n-th request that writes; True where there are fewer."""
+    """Run a function of a process up to its n-th request that writes. Return True where it makes fewer."""
     feed, cut = theirs.feed(), Cut(last)
     values(feed)
     with theirs.lake.server.proxy.faulty(cut), contextlib.suppress(TrinityError):
@@ -129,7 +129,7 @@ def test_a_commit_of_several_files_cut_at_every_request(lake: BucketLake, work: 
 
 
 def losing(ending: Callable[[Request], bool], *, times: int = 1) -> tuple[list[Request], Any]:
-    """A fault that loses so many answers to requests of a kind, which take effect; the requests, and the fault."""
+    """Return the list of the first few matching requests, and a fault that does them but loses their answers."""
     lost: list[Request] = []
     mutex = threading.Lock()
 

@@ -34,7 +34,7 @@ def lake(object_server: ObjectServer, bucket: str) -> BucketLake:
 
 
 def write(server: ObjectServer, folder: str, rows: pa.Table, name: str) -> None:
-    """As another program does it."""
+    """Write files without Trinity."""
     target = folder.removeprefix("s3://")
     pq.write_to_dataset(rows, target, ["p"], filesystem=server.files, basename_template=f"{name}-{{i}}.parquet")
 
@@ -52,7 +52,7 @@ def theirs(s3: Session, folder: str) -> Table:
 
 
 def merged(table: Table) -> list[tuple[int, str]]:
-    """Keys and values of the merged read, by the order of the files, without Spark."""
+    """Return key and value of each merged row, folded without Spark from the files in their order."""
     found: dict[int, dict[str, Any]] = {}
     for path in (Location.of(file.path) for file in table.splits().files):
         for row in pq.read_table(
@@ -64,7 +64,7 @@ def merged(table: Table) -> list[tuple[int, str]]:
 
 
 def seen_by_another(server: ObjectServer, folder: str) -> list[tuple[Any, ...]]:
-    """The rows that another engine finds in the folder."""
+    """Return the rows that another engine reads from the folder."""
     kind = ds.partitioning(pa.schema([("p", pa.string())]), flavor="hive")
     found = ds.dataset(folder.removeprefix("s3://"), filesystem=server.files, format="parquet", partitioning=kind)
     return sorted((row["k"], row["ts"], row["v"], row["p"]) for row in found.to_table().to_pylist())
@@ -75,7 +75,7 @@ def rows_of(*tables: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def data_files(server: ObjectServer, folder: str) -> list[str]:
-    """The names of all Parquet files below a folder, those that are staged, too."""
+    """Return the names of all Parquet files below a folder, staged ones too."""
     return [name for name in objects(server, folder) if name.endswith(".parquet")]
 
 
@@ -215,10 +215,10 @@ def test_a_look_costs_the_same_after_any_number_of_commits(
 
 
 class Dated:
-    """A folder in a bucket of which the test sets the times, in a table of one key.
+    """A table of one key in a folder of a bucket. Tests set the times of its objects.
 
     Args:
-        server: the store.
+        server: the object store.
     """
 
     def __init__(self, server: GoogleServer) -> None:
@@ -230,7 +230,7 @@ class Dated:
         self.sessions = contextlib.ExitStack()
 
     def put(self, name: str, value: str, seconds: int) -> None:
-        """As another program does it, so many seconds from now."""
+        """Put a file without Trinity, dated some seconds from now."""
         data = pa.BufferOutputStream()
         pq.write_table(pa.table({"k": [1], "ts": [1], "v": [value]}), data)
         key = Location.of(f"{self.folder}/{name}").key
@@ -238,7 +238,7 @@ class Dated:
         self.date(name, seconds)
 
     def date(self, name: str, seconds: int) -> None:
-        """Says of an object that it was put so many seconds from now."""
+        """Set the time of an object to some seconds from now."""
         key = Location.of(f"{self.folder}/{name}").key
         self.objects[key] = replace(self.objects[key], when=self.now + timedelta(seconds=seconds))
 
@@ -290,7 +290,7 @@ def test_the_time_of_a_commit_is_that_of_the_store(dated: Dated, monkeypatch: py
 
 
 def compact(table: Table, *names: str) -> None:
-    """Writes the last version of some files anew, in their place; what of ``table.compact`` is the format's."""
+    """Rewrite the last of these files in place of all of them, by the adapter's part of ``table.compact`` alone."""
     metadata = table.connector.metadata
     files = [file for file in metadata.get_splits(table.handle).files if file.name in names]
     rewrite = metadata.begin_rewrite(table.handle, files)

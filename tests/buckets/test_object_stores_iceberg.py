@@ -47,7 +47,7 @@ def test_a_catalog_may_be_elsewhere(plain: Table, lake: BucketLake, object_serve
 
 
 def by_pyiceberg(lake: BucketLake, name: str) -> IcebergTable:
-    """A table as PyIceberg loads it, which reaches the bucket by itself."""
+    """Return a table as PyIceberg loads it, with its own access to the bucket."""
     known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in lake.server.options.items()}
     return SqlCatalog("lake", uri=lake.database["uri"], **known).load_table(f"default.{name}")
 
@@ -77,7 +77,7 @@ def test_damaged_metadata_is_repaired(plain: Table, s3: Session, lake: BucketLak
 
 
 def as_iceberg_reads(s3: Session) -> Any:
-    """Spark's own session, with the catalog through Iceberg's runtime."""
+    """Return a Spark session that reads the catalog through Iceberg's runtime."""
     found = s3.spark.newSession()
     for key, value in s3.catalogs["lake"].spark_catalog_settings("lake").items():  # type: ignore[attr-defined]
         found.conf.set(key, value)

@@ -55,7 +55,7 @@ COMPACTIONS: Final = ("minor", "resolve", "full")
 
 @pytest.fixture(autouse=True)
 def hasty_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vacuum as ten minutes later: it spares the metadata of the last ones."""
+    """Let a vacuum remove metadata of the last ten minutes, which it would keep."""
     for module in ("trinity_iceberg.expire", "trinity_parquet.metadata"):
         monkeypatch.setattr(f"{module}.COMMIT_TIMEOUT_S", -1)
 
@@ -75,7 +75,9 @@ def test_an_append_that_is_killed_at_any_request(lake: BucketLake, object_server
 
 
 def check_plain_append(lake: BucketLake, server: ObjectServer, moment: Moment) -> int:
-    """As before or as after; the same append again gives after; the rows that there were."""
+    """Check that the rows are as before or after the append, and that a retry works. Return the number of
+    rows found.
+    """
     with lake.connect() as session:
         table = session.table("t")
         count = len(stored(server, table))
@@ -88,7 +90,7 @@ def check_plain_append(lake: BucketLake, server: ObjectServer, moment: Moment) -
 
 
 def define(session: Session, action: str) -> None:
-    """Does what is killed, to a table of three commits or to one that is not there yet."""
+    """Run the action that is killed, on a table of three commits or on a new one."""
     if action == "create":
         session.create_table("u", COLUMNS)
     elif action == "drop":
@@ -121,7 +123,7 @@ def test_a_table_is_defined_or_not(lake: BucketLake, spark: SparkSession, action
 
 
 def check_defined(session: Session, lake: BucketLake, action: str, where: str) -> bool:
-    """As before or as after, and the same may be done again; True where it is as after."""
+    """Check that the state is as before or after the action, which can be repeated. Return whether it is after."""
     names = session.list_tables("lake", "default")
     if action == "create":
         done = "u" in names
@@ -152,7 +154,7 @@ def check_defined(session: Session, lake: BucketLake, action: str, where: str) -
 
 @pytest.fixture
 def tables(spark: SparkSession, lake: BucketLake) -> None:
-    """A keyed table with a base and two commits since, and a plain one of two commits."""
+    """Make a keyed table with a base and two later commits, and a plain one of two commits."""
     columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "deleted"}
     with lake.connect() as session:
@@ -167,7 +169,7 @@ def tables(spark: SparkSession, lake: BucketLake) -> None:
 
 
 def act(session: Session, action: str) -> None:
-    """Does what is killed."""
+    """Run the action that is killed."""
     if action == "append":
         session.table("t").upsert(arrow(BATCH), txn=("crash", 1))
     elif action == "merge":
@@ -179,7 +181,7 @@ def act(session: Session, action: str) -> None:
 
 
 def check(lake: BucketLake, action: str, where: str, number: int) -> bool:
-    """As before or as after, and all that follows does what it ever does; True where it is as after."""
+    """Check that the state is as before or after the action, and later statements work. Return whether it is after."""
     with lake.connect() as session:
         return (check_plain if action == "plain merge" else check_keyed)(session, action, where, number, lake)
 

@@ -16,13 +16,13 @@ from trinity import Session, Table
 
 @pytest.fixture(params=["parquet", "delta"])
 def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str) -> BucketLake:
-    """A catalog whose names, and versions of tables, are found by listing."""
+    """Return a catalog that finds names, and versions of tables, by listing."""
     return bucket_lake(str(request.param), object_server, bucket, {})
 
 
 @contextmanager
 def lagging(proxy: Proxy, hidden: str, *, conflicts: int = 1) -> Iterator[list[str]]:
-    """Has listings leave out objects whose keys match, until so many puts have met them; gives the keys left out."""
+    """Hide objects of matching keys from listings until puts were refused because of them. Yield the hidden keys."""
     left_out: list[str] = []
     refused: list[Request] = []
 
@@ -49,7 +49,7 @@ def lagging(proxy: Proxy, hidden: str, *, conflicts: int = 1) -> Iterator[list[s
 
 
 def version(number: int) -> str:
-    """The keys of a version's metadata."""
+    """Return a pattern of the keys of a version's metadata."""
     return rf"/{number:020d}\."
 
 

@@ -49,7 +49,7 @@ def table(s3: Session) -> Table:
 
 
 def appends(lake: BucketLake, first: int, count: int) -> subprocess.Popen[bytes]:
-    """A process that appends rows, a commit for each; it is told of the store by its environment."""
+    """Start a process that appends rows, one a commit; it gets the store's options from its environment."""
     command = [sys.executable, "-c", APPENDS, json.dumps(lake.named), str(first), str(count)]
     return subprocess.Popen(command, env={**os.environ, **lake.environment})
 

@@ -26,7 +26,7 @@ from trinity.storage import Location, ObjectStore
 
 
 def longer(*values: str) -> list[Any]:
-    """Parameters of the long tier."""
+    """Return test parameters of the long tier."""
     return [pytest.param(value, marks=pytest.mark.full) for value in values]
 
 
@@ -36,7 +36,7 @@ LAKES = ["s3-parquet", *longer("s3-delta", "gcs-parquet", "gcs-delta", "azure-pa
 
 @pytest.fixture(params=LAKES)
 def there(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
-    """A catalog whose commits are objects, in a bucket of each kind of store."""
+    """Return a catalog whose commits are objects, in each kind of store."""
     kind, _, fmt = str(request.param).partition("-")
     server: Server = request.getfixturevalue(KINDS[kind])
     return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))

@@ -20,12 +20,12 @@ DENIED = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
 
 @pytest.fixture(params=["parquet", "delta"])
 def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str) -> BucketLake:
-    """A catalog whose names are in the bucket."""
+    """Return a catalog that keeps its names in the bucket."""
     return bucket_lake(str(request.param), object_server, bucket, {})
 
 
 def dropped(session: Session, lake: BucketLake) -> Table:
-    """A table that has lost its name, and whose files are there."""
+    """Drop a table whose files cannot be deleted at that time."""
     table = session.create_table("t", COLUMNS)
     table.append(ROWS)
     with lake.server.proxy.faulty(lambda request, ask: DENIED if "delete" in request.path else None):
@@ -35,12 +35,12 @@ def dropped(session: Session, lake: BucketLake) -> Table:
 
 
 def named(request: Request) -> bool:
-    """True for a request that gives a table its name."""
+    """Return whether a request gives a table its name."""
     return request.method == "PUT" and "/_trinity/tables/" in request.path
 
 
 def unmade(session: Session, lake: BucketLake) -> list[str]:
-    """The objects of a table that gets no name."""
+    """Fail to create a table when it gets its name, and return the names of the objects that this leaves."""
     before = set(objects(lake.server, lake.place))
     with lake.server.proxy.faulty(lambda request, ask: DENIED if named(request) else None):
         refusal("PERMISSION_DENIED", lambda: session.create_table("t", COLUMNS))
@@ -48,7 +48,7 @@ def unmade(session: Session, lake: BucketLake) -> list[str]:
 
 
 def swept(session: Session, retain: str = "0 seconds") -> int:
-    """The number of objects that a vacuum of all removes from where there is no table."""
+    """Vacuum the whole catalog, and return the number of objects removed that belong to no table."""
     done = [kept for kept in session.maintain("lake.default", vacuum=retain) if kept.table == "lake.default"]
     assert [kept.error for kept in done if kept.error] == []
     return sum(kept.vacuumed.files for kept in done if kept.vacuumed)

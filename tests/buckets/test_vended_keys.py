@@ -36,7 +36,7 @@ def s3(vending: Vending, place: str) -> Iterator[Session]:
 
 
 def made(table: Table) -> Table:
-    """The table with two rows more."""
+    """Append two rows to a table, and return it."""
     assert table.append(ROWS).rows == 2
     return table
 
@@ -64,7 +64,7 @@ def test_keys_are_for_one_tables_place(s3: Session, vending: Vending, object_ser
 
 
 def used(requests: list[Request]) -> set[str]:
-    """The access keys by which requests to the store were signed, but for those of the catalog's own."""
+    """Return the temporary keys that signed the requests. The catalog's own keys are left out."""
     return {key_of(request) for request in requests if key_of(request).startswith("ASIA")}
 
 

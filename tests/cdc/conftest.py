@@ -13,7 +13,7 @@ from trinity import Session
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.full, pytest.mark.spark])])
 def applying(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[Session]:
-    """A session for each executor; Spark's in the long tier."""
+    """Yield a session of each executor; Spark's is in the long tier."""
     if request.param == "spark":
         yield request.getfixturevalue("session")
         return

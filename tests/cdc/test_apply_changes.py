@@ -17,7 +17,7 @@ from trinity import CommitResult, Session, TrinityError
 
 
 def versions(session: Session, fmt: str, **words: Any) -> Target:
-    """A target of SCD type 2 without columns of the sequence: id, name, city, and the interval."""
+    """Make a target of SCD type 2 with the columns id, name, city and the interval, without those of the sequence."""
     words = {"except_columns": ["op", "n", "m"], **words}
     return Target(session, f"{fmt}.default.versions", stored_as_scd_type=2, **words)
 

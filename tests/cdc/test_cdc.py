@@ -98,7 +98,7 @@ def test_values_of_debezium(session: Session) -> None:
 
 
 def longer(*given: Any) -> Any:
-    """A parameter of the long tier."""
+    """Return a test parameter of the long tier."""
     return pytest.param(*given, marks=pytest.mark.full)
 
 

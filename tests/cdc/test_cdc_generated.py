@@ -24,7 +24,7 @@ _SHOWN: Final = {
 
 
 def found(session: Session, tool: str, texts: list[str], invalid: str = "refuse") -> list[tuple[Any, ...]]:
-    """The rows of messages, by Trinity."""
+    """Return the rows that Trinity reads from messages."""
     frame: DataFrame = session.spark.createDataFrame(pa.table({"value": pa.array(texts, pa.string())})).coalesce(1)
     columns = [Column(name, kind) for name, kind in COLUMNS.items()]
     rows = _READ[tool](frame, columns, ["k"], invalid=invalid)  # type: ignore[operator]
@@ -34,7 +34,7 @@ def found(session: Session, tool: str, texts: list[str], invalid: str = "refuse"
 
 
 def equal(one: Any, other: Any) -> bool:
-    """True for the same value: a NaN is one, 0.0 is not -0.0, a number is a fraction."""
+    """Return whether values are the same: NaN equals NaN, 0.0 differs from -0.0, and numbers equal fractions."""
     if isinstance(other, float):
         return isinstance(one, float) and repr(one) == repr(other)
     if isinstance(other, Fraction):
@@ -47,7 +47,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def outcome(session: Session, tool: str, text: str, invalid: str) -> str | list[tuple[Any, ...]]:
-    """The rows of one message, or the code of its refusal."""
+    """Return the rows of one message, or the code of its refusal."""
     try:
         return found(session, tool, [text], invalid)
     except TrinityError as error:
@@ -55,7 +55,7 @@ def outcome(session: Session, tool: str, text: str, invalid: str) -> str | list[
 
 
 def model(tool: str, text: str) -> tuple[str | list[tuple[Any, ...]], bool]:
-    """The rows of a message, or the code of its refusal; and whether it is one that can be dropped."""
+    """Return the model's rows of a message, or the code of its refusal, and whether the message can be skipped."""
     try:
         return rows_of(tool, text), False
     except Refusal as refusal:
@@ -63,7 +63,7 @@ def model(tool: str, text: str) -> tuple[str | list[tuple[Any, ...]], bool]:
 
 
 def check_one(session: Session, tool: str, text: str) -> None:
-    """Checks a message by itself, with both fates of what is no change."""
+    """Check one message with both options for messages that are no change."""
     reported, dropped = model(tool, text)
     for invalid, wanted in (("refuse", reported), ("drop", [] if dropped else reported)):
         rows = outcome(session, tool, text, invalid)
@@ -71,12 +71,12 @@ def check_one(session: Session, tool: str, text: str) -> None:
 
 
 def replay(tool: str, text: str) -> str:
-    """The call that checks a message again."""
+    """Return the call that checks a message again."""
     return f"\n    check_one(session, {tool!r}, {text!r})\n{json.dumps(text)}"
 
 
 def check(session: Session, tool: str, texts: list[str], singly: int) -> None:
-    """Checks messages: the good ones at once, those that are dropped at once, and some of the others one by one."""
+    """Check valid messages in one frame with those to skip, and some of the refused ones one by one."""
     outcomes = [(text, *model(tool, text)) for text in texts]
     good = [(text, reported) for text, reported, _ in outcomes if not isinstance(reported, str)]
     dropped = [text for text, _, drop in outcomes if drop]

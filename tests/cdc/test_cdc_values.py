@@ -16,7 +16,7 @@ from trinity.calls import spark_errors
 
 
 def row_by(session: Session, tool: str, columns: dict[str, str], row: str, **given: Any) -> DataFrame:
-    """The row versions of a message of a tool about one row, in JSON."""
+    """Return the row versions of a tool's message about one row, which is given as JSON."""
     text = {
         "debezium": f'{{"op": "c", "after": {row}, "source": {{"lsn": 1}}}}',
         "debezium_flat": f'{row[:-1]}, "__op": "c", "__lsn": 1}}',

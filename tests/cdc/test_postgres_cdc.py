@@ -24,7 +24,7 @@ OPTIONS = "'watermark-key' = 'lsn', 'rowkind.field' = 'kind'"
 
 @dataclass
 class Shop:
-    """A schema ``shop`` in PostgreSQL, and tables of Trinity that follow those in it."""
+    """A schema ``shop`` in PostgreSQL, and the tables of Trinity that follow its tables."""
 
     server: RunningServer
     session: Session
@@ -33,7 +33,7 @@ class Shop:
     slots: list[cdc.PostgresSlot] = field(default_factory=list)
 
     def run(self, *statements: str) -> None:
-        """Runs statements as one transaction."""
+        """Run statements as one transaction."""
         with psycopg.connect(**self.server.options) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
@@ -44,12 +44,12 @@ class Shop:
             return connection.execute(f"SELECT {columns} FROM shop.{table} ORDER BY 1".encode()).fetchall()
 
     def slot(self, publication: str = "shop") -> cdc.PostgresSlot:
-        """A new reader of the slot, as a process that was started again has it."""
+        """Open a new reader of the slot, as a restarted process does."""
         self.slots.append(cdc.PostgresSlot(make_conninfo(**self.server.options), "trinity", [publication]))
         return self.slots[-1]
 
     def table(self, name: str, columns: str, options: str = OPTIONS) -> Table:
-        """A table that follows one of PostgreSQL."""
+        """Make a table that follows a table of PostgreSQL."""
         full = f"{self.fmt}.default.{name}"
         self.session.sql(f"CREATE TABLE {full} ({columns}, kind STRING, PRIMARY KEY (id)) TBLPROPERTIES ({options})")
         found = self.session.table(full)
@@ -82,7 +82,7 @@ def shop(make_shop: Callable[[str], Shop], tiered_fmt: str) -> Shop:
 
 @pytest.fixture
 def people(shop: Shop) -> Shop:
-    """shop.people of three, and a table that has followed it so far."""
+    """Make shop.people with three rows, and a table that follows it from then on."""
     shop.run("CREATE TABLE shop.people (id INT PRIMARY KEY, name TEXT)")
     shop.run("INSERT INTO shop.people VALUES (1, 'a'), (2, 'b'), (3, NULL)")
     shop.table("people", "id INT, name STRING, lsn BIGINT")
@@ -96,7 +96,7 @@ def stored(table: Table | None, *names: str) -> list[tuple[Any, ...]]:
 
 
 def check(shop: Shop, table: str = "people", columns: str = "id, name") -> None:
-    """The quiet point: what the table has is what PostgreSQL has."""
+    """Check that the table's rows are those of PostgreSQL."""
     assert stored(shop.tables[f"shop.{table}"], *columns.split(", ")) == shop.rows(table, columns)
 
 
@@ -138,7 +138,7 @@ def test_truncate_keeps_its_place(people: Shop) -> None:
 
 
 class Killed(Exception):
-    """The end of a process."""
+    """The end of a killed process."""
 
 
 @pytest.mark.full

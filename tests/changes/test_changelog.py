@@ -34,7 +34,7 @@ def put(table: Table, *rows: tuple[Any, ...]) -> int:
 
 
 def keep(table: Table, wanted: Sequence[int], place: str | None = None) -> list[StoredChanges]:
-    """Sees to the changes of versions; see :func:`trinity.engine.feed.stored_changes.store_changes`."""
+    """Store the changes of these versions by :func:`trinity.engine.feed.stored_changes.store_changes`."""
     return store_changes(table, table.connector.metadata.history(table.handle), wanted, place)
 
 
@@ -43,7 +43,7 @@ def versions(table: Table) -> list[int]:
 
 
 def kept(table: Table) -> set[int]:
-    """The versions whose changes are on disk, or known to be none."""
+    """Return the versions whose changes are on disk, or known to be empty."""
     entries = table.connector.metadata.history(table.handle)
     return set(found_changes(table, entries, changelog_producer(table.properties)))
 

@@ -35,7 +35,7 @@ def put(table: Table, *rows: tuple[int, int, int | None]) -> int:
 
 
 def written(table: Table) -> set[int]:
-    """The versions whose changes are on disk."""
+    """Return the versions whose changes are on disk."""
     return {int(path.name.split("-")[0]) for path in (Path(table.location) / CHANGELOG).glob("*.json")}
 
 
@@ -44,13 +44,13 @@ def versions(table: Table) -> list[int]:
 
 
 def is_scan(table: Table, after: int) -> bool:
-    """Whether the feed reads nothing but the changelog."""
+    """Return whether the feed reads only the changelog."""
     files = table.changes(after).inputFiles()
     return bool(files) and all(f"/{CHANGELOG}/" in path for path in files)
 
 
 def in_every_way(session: Session, table: Table, tmp_path: Path) -> None:
-    """Commits to a table in every way there is, which changes rows each time."""
+    """Commit changed rows to a table by every kind of write."""
     name = str(table.name)
     put(table, (1, 10, 1), (2, 10, 2), (3, 10, 3), (4, 10, 4))
     session.sql(f"INSERT INTO {name} VALUES (5, 10, 5)")
@@ -142,7 +142,7 @@ def test_a_plain_table_has_no_producer(warehouse: Path, option: str) -> None:
 
 
 def shown(table: Table, after: int) -> list[tuple[int, str, int, int | None]]:
-    """(version, change type, key, v) of the feed."""
+    """Return (version, change type, key, v) of the feed, sorted."""
     return sorted((version, kind, row[0], row[2]) for kind, version, row in feed(table, after).elements())
 
 

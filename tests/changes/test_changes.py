@@ -53,7 +53,7 @@ def oldest(table: Table) -> int:
 
 
 def lived(table: Table) -> Table:
-    """A table with a history of every kind of commit."""
+    """Commit every kind of change to a table, and return it."""
     put(table, (1, 10, "a", 1), (2, 10, "b", 2), (3, 10, "c", 3))
     put(table, (1, 20, "d", 4), (2, 5, "late", 5), (4, 20, "e", 6))
     put(table, (4, 20, "e", 6))

@@ -58,7 +58,7 @@ def add_up(orders: Table, totals: Table) -> CommitResult:
 
 
 def expected(orders: Table) -> dict[str, tuple[int, int]]:
-    """Customer -> sum and number of its orders, of the source's rows."""
+    """Return customer -> (sum, number) of the orders in the source."""
     found: dict[str, tuple[int, int]] = {}
     for _, customer, amount, _ in rows_at(orders).elements():
         before = found.get(customer, (0, 0))
@@ -67,7 +67,7 @@ def expected(orders: Table) -> dict[str, tuple[int, int]]:
 
 
 def summed(totals: Table) -> dict[str, tuple[int, int]]:
-    """What the totals say; a customer whose orders are all gone has nothing left."""
+    """Return customer -> (sum, number) of the totals. A customer without orders has the sum 0."""
     found = {row.customer: (row.amount or 0, row.orders) for row in totals.to_df().collect()}
     assert all(amount == 0 for amount, orders in found.values() if orders == 0)
     return {customer: sums for customer, sums in found.items() if sums[1]}
@@ -130,7 +130,7 @@ def test_totals_of_a_drawn_history(session: Session, source: str, target: str) -
 
 
 def _act(session: Session, orders: Table, draw: random.Random, moment: int) -> None:
-    """One commit to the source, or its care."""
+    """Commit a random change to the source, or maintain it."""
     drawn = [
         (draw.randrange(8), draw.choice("abc"), draw.choice([None, 1, 2, 3]), 10 * moment - draw.randrange(30))
         for _ in range(4)
@@ -287,7 +287,7 @@ def test_followers_at_once_add_nothing_twice(session: Session) -> None:
     reached = totals.splits().version
 
     def meanwhile(rows: DataFrame) -> DataFrame:
-        """Another follower comes further while this one computes its rows."""
+        """Let another follower commit while this one computes its rows."""
         if totals.splits().version == reached:
             put(orders, (1, "ann", 30, 30))
             add_up(orders, totals)

@@ -29,7 +29,7 @@ KEYS = {"whole": ["number"], "in parts": ["name", "number"], "text": ["name"]}
 
 @pytest.fixture(params=["here", "by Spark"])
 def folded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logs are folded by the process, as in a local Spark, or by Spark, as on a cluster."""
+    """Fold logs in this process, as a local Spark does, or by Spark, as a cluster does."""
     if request.param == "by Spark":
         monkeypatch.setattr("trinity.engine.reading.plan.MOST_LOCAL_BYTES", 0)
 
@@ -54,7 +54,7 @@ def shown(table: Table) -> list[tuple[Any, ...]]:
 
 
 def check_in_order(table: Table, key: list[str]) -> None:
-    """Each file has one bucket's rows, in order of the key: reads trust both."""
+    """Check that each file holds the rows of one bucket in order of the key: reads rely on both."""
     files = base(table)
     assert sorted(f.bucket.index for f in files if f.bucket) == list(range(4))
     for file in files:
@@ -170,7 +170,7 @@ def test_columns_that_do_not_shrink_are_stored_as_they_are(session: Session, fmt
 
 
 def codecs(table: Table) -> dict[str, str]:
-    """Column -> the codec of its bytes, as the first file has it."""
+    """Return column -> compression codec in the first file."""
     group = pq.read_metadata(table.splits().files[0].path).row_group(0)
     chunks = [group.column(index) for index in range(group.num_columns)]
     return {chunk.path_in_schema: chunk.compression for chunk in chunks}

@@ -32,7 +32,7 @@ def fill(table: Table, start: int, stop: int, ts: int = 1) -> None:
 
 
 def operations(table: Table) -> list[str]:
-    """The operations of ``history()``, oldest first, once no compaction of a writer is under way."""
+    """Return the operations of ``history()``, oldest first, once no background compaction runs."""
     for thread in threading.enumerate():
         if thread.name.startswith(THREAD):
             thread.join()

@@ -68,7 +68,7 @@ def test_one_version_of_each_key_stays(
 def during_the_commit(
     table: Table, monkeypatch: pytest.MonkeyPatch, write: Write, folder: Path, rows: pa.Table = LATE
 ) -> None:
-    """Another engine's commit between a compaction's read and its commit."""
+    """Commit by another engine between a compaction's read and its commit."""
     metadata = table.connector.metadata
     finish = metadata.finish_rewrite
 
@@ -215,7 +215,7 @@ def test_a_change_data_feed_shows_no_change_where_no_row_version_goes(
 
 
 def file_actions(folder: Path, version: int) -> list[dict[str, Any]]:
-    """The files that a commit adds and removes."""
+    """Return the actions of a commit that add and remove files."""
     lines = (folder / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
     found = [body for line in lines for kind, body in json.loads(line).items() if kind in ("add", "remove")]
     assert found

@@ -36,7 +36,7 @@ def log_file(commit: int, rows: int, tier: Tier = Tier.LOG, origin: Origin = Ori
 
 
 class Writer:
-    """A log that is written, and folded as the writer does it; each row is a row of a key of its own."""
+    """A log of rows with distinct keys, which the writer also compacts."""
 
     def __init__(self, every: int, size: Callable[[], int]) -> None:
         self.every, self.size = every, size
@@ -131,7 +131,7 @@ def test_where_another_engine_rewrote_files_all_of_the_log_is_folded() -> None:
 
 
 def rested(table: Table) -> Table:
-    """The table once no compaction of the writer's is under way."""
+    """Wait for the writer's compactions, and return the table."""
     for thread in threading.enumerate():
         if thread.name.startswith(THREAD):
             thread.join()

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.inner
 
 @pytest.fixture(params=["parquet", *(pytest.param(fmt, marks=pytest.mark.full) for fmt in ("delta", "iceberg"))])
 def numbers(session: Session, request: pytest.FixtureRequest) -> Table:
-    """A table of each format that deletes rows by position."""
+    """Make a table in each format that deletes rows by position."""
     return made(session, request.param)
 
 
@@ -146,7 +146,7 @@ def test_statements_see_and_change_resolved_rows(session: Session, numbers: Tabl
 
 @contextmanager
 def meanwhile(table: Table, what: str, work: str) -> Iterator[None]:
-    """Does something right before a resolve begins to write, or to commit."""
+    """Run something right before a resolve begins to write, or to commit."""
     metadata = table.connector.metadata
     method = getattr(metadata, what)
 

@@ -82,7 +82,7 @@ def test_c3_a_resolve_changes_nothing(session: Session) -> None:
 
 
 def native(session: Session, table: Table) -> list[tuple[int, int]]:
-    """The rows as the format's own reader sees them, or Parquet's by the merge view."""
+    """Return the rows that the format's own reader returns; for Parquet, those of the merge view."""
     readers: dict[str, Callable[[], Any]] = {
         "parquet": lambda: session.spark.sql(table.merge_view_sql("spark")).toArrow(),
         "delta": lambda: pa.table(

@@ -18,7 +18,7 @@ from trinity import Session, Table
 
 @pytest.fixture(params=["parquet", *(pytest.param(fmt, marks=pytest.mark.full) for fmt in ("delta", "iceberg"))])
 def numbers(session: Session, request: pytest.FixtureRequest) -> Table:
-    """A table of each format that deletes rows by position."""
+    """Make a table in each format that deletes rows by position."""
     return made(session, request.param)
 
 
@@ -41,7 +41,7 @@ def test_a_merge_view_leaves_the_rows_out(session: Session, numbers: Table, log:
 
 
 def resolved_twice(numbers: Table) -> Iterator[dict[int, str]]:
-    """The merged rows after each of two resolves."""
+    """Yield the merged rows after each of two resolves."""
     fill(numbers, 0, 40, 1, "a")
     numbers.compact(full=True)
     for n in (2, 3):

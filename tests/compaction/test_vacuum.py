@@ -21,7 +21,7 @@ DAY_S = 24 * 3600
 
 @pytest.fixture
 def pages(session: Session, fmt: str) -> Table:
-    """A table keyed by k under ts, with a tombstone."""
+    """Make a table with the key k, the watermark ts, and a tombstone."""
     columns = [Column("k", "int"), Column("ts", "int"), Column("gone", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "gone"}
     return session.create_table(f"{fmt}.default.pages", columns, primary_key=["k"], properties=options)
@@ -46,7 +46,7 @@ def parquet_files(table: Table) -> set[Path]:
 
 
 def in_days(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
-    """Vacuums as if so many days had gone by."""
+    """Let vacuums run as if this many days had passed."""
     monkeypatch.setattr(
         "trinity.engine.compacting.upkeep.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S)
     )

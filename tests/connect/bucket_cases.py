@@ -26,7 +26,7 @@ def settings(fmt: str, folder: Path, place: str, **options: Any) -> dict[str, An
 
 @pytest.fixture(params=FIRST)
 def there(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
-    """A session whose Spark is the server that SPARK_REMOTE names."""
+    """Yield a session whose Spark is the server in SPARK_REMOTE."""
     fmt = str(request.param)
     with trinity.connect(catalogs=settings(fmt, tmp_path, f"{PLACE}/{fmt}")) as session:
         assert type(session.spark).__module__ == "pyspark.sql.connect.session"

@@ -19,7 +19,7 @@ COLUMNS = [Column("id", "string"), Column("ts", "bigint"), Column("amount", "dou
 
 @pytest.fixture
 def lake(session: Session, fmt: str) -> Table:
-    """A keyed table with a log, a sidecar and a base."""
+    """Make a keyed table with a log, a sidecar and a base."""
     made = session.create_table(f"{fmt}.default.lake", COLUMNS, primary_key=["id"], properties={"watermark-key": "ts"})
     made.upsert(pa.table({"id": ["a", "b", "c"], "ts": [1, 1, 1], "amount": [1.0, 2.0, 3.0]}))
     made.compact(full=True)
@@ -186,7 +186,7 @@ def test_a_temporary_view_comes_before_a_table(lake: Table, spark: SparkSession)
 
 @pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client whose folders the server does not see: what it puts there is gone before the server looks."""
+    """Hide the client's files from the server: it puts none."""
     from trinity.storage import ObjectStore
 
     monkeypatch.setattr(ObjectStore, "put", lambda *_, **__: None)

@@ -40,7 +40,7 @@ SETTINGS = {
 
 
 class Steps:
-    """The steps, in order."""
+    """The steps of the program, in order."""
 
     def __init__(self, session: Session, folder: Path) -> None:
         self.session = session
@@ -61,7 +61,7 @@ class Steps:
         self.table.upsert(self.rows(0, COUNT // 2, 2))
 
     def retried(self) -> None:
-        """Every task fails at its first attempt, behind half of its rows."""
+        """Write rows by tasks that all fail at their first attempt, after half of their rows."""
 
         def fails_once(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
             for batch in batches:
@@ -74,7 +74,7 @@ class Steps:
         self.table.upsert(frame.mapInArrow(fails_once, frame.schema))
 
     def speculated(self) -> None:
-        """One task waits until another attempt at it has begun."""
+        """Write rows by a task that waits until a second attempt at it has begun."""
         begun = str(self.folder / "second-attempt")
 
         def waits(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
@@ -106,7 +106,7 @@ class Steps:
         self.table.compact(full=True)
 
     def stream(self) -> None:
-        """Another table follows this one."""
+        """Let another table follow this one by a stream."""
         self.session.sql("CREATE TABLE copy (k BIGINT, ts BIGINT, v STRING, PRIMARY KEY (k))")
         changes = self.session.spark.readStream.format("trinity").option("table", str(self.table.name)).load()
         self.session.table("copy").stream_writer(

@@ -13,14 +13,14 @@ import duckdb
 
 
 def library(extension: str) -> Path:
-    """Return the file of an extension that is installed as a package."""
+    """Return the file of a DuckDB extension that is installed as a package."""
     package = find_spec(f"duckdb_extension_{extension}")
     folders = package.submodule_search_locations if package else None
     return next(path for folder in folders or () for path in Path(folder).rglob("*.duckdb_extension"))
 
 
 def main(catalog: str, query: str, file: str) -> None:
-    """Run a query, and write what it returns."""
+    """Run a query, and write its rows to a file."""
     database = duckdb.connect()
     for extension in ("ducklake", "sqlite_scanner"):
         database.execute(f"LOAD '{library(extension)}'")

@@ -45,7 +45,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
 
 
 def by_duckdb(folder: Path, query: str) -> pa.Table:
-    """Return what DuckDB returns for a query of the catalog below a folder."""
+    """Return the rows that DuckDB returns for a query of the catalog below a folder."""
     file = folder / "answer.parquet"
     words = [os.environ["DUCKLAKE_PYTHON"], str(TESTS / "ducklake/reader.py")]
     subprocess.run([*words, str(folder / "lake/ducklake.sqlite"), query, str(file)], check=True)
@@ -53,7 +53,7 @@ def by_duckdb(folder: Path, query: str) -> pa.Table:
 
 
 def rows_of(data: pa.Table) -> list[str]:
-    """Return rows in a form in which equal rows are equal, NaN too, sorted."""
+    """Return the rows as sorted texts, which are equal for equal rows, NaN too."""
     return sorted(repr(row) for row in data.to_pylist())
 
 

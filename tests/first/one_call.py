@@ -62,12 +62,12 @@ FORMS: Final = {
 
 
 class Outcome(NamedTuple):
-    """How a call ended.
+    """The outcome of a call.
 
     Attributes:
-        call: its name.
-        code: of the TrinityError that it raised; None for a result; for any other end the error's text.
-        message: of the error.
+        call: the call's name.
+        code: the code of the TrinityError that it raised; None for a result; for any other error its text.
+        message: the error's message.
     """
 
     call: str
@@ -76,12 +76,12 @@ class Outcome(NamedTuple):
 
     @property
     def is_refusal(self) -> bool:
-        """True for an error of Trinity's that says what is wrong with the call."""
+        """Whether the call raised an error of Trinity that names what is wrong with the call."""
         return self.code in CODES and self.code != "GENERIC_INTERNAL_ERROR"
 
     @property
     def wants_spark(self) -> bool:
-        """True where the call ended because Spark could not be started."""
+        """Whether the call failed because Spark could not be started."""
         return self.code == "CONFIGURATION_INVALID" and "needs Java" in self.message
 
 
@@ -89,10 +89,10 @@ def outcomes(names: Sequence[str], fmt: str, folder: Path, java: str | None = No
     """Make each call in a process of its own.
 
     Args:
-        names: of the calls, as of ``tests.hostile.calls``.
-        fmt: format of the table.
-        folder: for a warehouse of each.
-        java: ``JAVA_HOME``, where there may be none; None for the machine's.
+        names: the names of the calls in ``tests.hostile.calls``.
+        fmt: the format of the table.
+        folder: the folder for the warehouse of each call.
+        java: a ``JAVA_HOME``, which may not exist; None for the machine's.
     """
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(_LOADED)
@@ -147,7 +147,7 @@ def _called(name: str, fmt: str, folder: Path) -> tuple[str | None, str]:
 
 
 def _call(name: str, fmt: str, subjects: Subjects, other: Table) -> None:
-    """A call found by introspection, with what it cannot do without."""
+    """Make a call found by introspection, with the arguments that it requires."""
     from tests.hostile.calls import PROPER, ROW, calls
 
     call = next(call for call in calls() if call.name == name)

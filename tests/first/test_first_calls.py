@@ -20,7 +20,7 @@ SOME: Final = tuple(dict.fromkeys(["Table.to_df", "trinity.cdc.follow", *FORMS, 
 
 
 def bad(found: list[Outcome]) -> list[Outcome]:
-    """Those that are no result, and no error of Trinity's about the call."""
+    """Return the outcomes that are neither a result nor an error of Trinity about the call."""
     return [outcome for outcome in found if outcome.code is not None and not outcome.is_refusal]
 
 
@@ -98,7 +98,7 @@ SPARK: Final = """
 
 
 def made_at_once(folder: Path, work: str) -> tuple[list[object], list[list[int]]]:
-    """What failed of the first calls of as many threads, and the keys that the tables have after them."""
+    """Make the first calls of several threads at once. Return their errors, and the keys of the tables afterwards."""
     code = AT_ONCE.format(threads=THREADS, folder=str(folder), work=work.strip())
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr

@@ -19,7 +19,7 @@ PRODUCT = [name for name in PACKAGES if name != "trinity_conformance"]
 
 
 def loaded(tree: ast.AST) -> Iterator[str]:
-    """The modules, and the names of modules, that a module imports as it is loaded itself."""
+    """Yield the modules, and the names in modules, that a module imports when it is loaded."""
     for node in ast.iter_child_nodes(tree):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
@@ -35,7 +35,7 @@ def loaded(tree: ast.AST) -> Iterator[str]:
 
 
 def at_run_time(tree: ast.AST) -> Iterator[str]:
-    """What a module imports as it is loaded and later, but for types alone."""
+    """Yield the modules that a module imports when it is loaded or later, without imports for types alone."""
     for_types = {id(n) for part in ast.walk(tree) if _is_for_types(part) for n in ast.walk(part)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in for_types:
@@ -47,7 +47,7 @@ def _is_for_types(node: ast.AST) -> bool:
 
 
 def sources() -> dict[str, str]:
-    """Module -> its text, for those of the product but the command line's, which is a program of one thread."""
+    """Return module -> source of the product, without the command line, which has one thread."""
     found = {}
     for package in PRODUCT:
         for path in PACKAGES[package].rglob("*.py"):
@@ -57,7 +57,7 @@ def sources() -> dict[str, str]:
 
 
 def passed_by(texts: dict[str, str]) -> dict[str, list[str]]:
-    """Module that its package loads -> modules elsewhere that import it by itself, now or later."""
+    """Return module that its package loads -> modules outside of the package that import it directly."""
     trees = {name: ast.parse(text) for name, text in texts.items()}
     loads = {name: set(loaded(tree)) & trees.keys() - {name} for name, tree in trees.items()}
     named = {name: set(at_run_time(tree)) & trees.keys() for name, tree in trees.items()}

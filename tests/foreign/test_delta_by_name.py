@@ -19,7 +19,7 @@ from trinity import Session
 
 @pytest.fixture
 def shop(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """A schema of Spark's with a Delta table that names its key, another one, a table of files and a view."""
+    """Make a schema in Spark with a Delta table that names its key, one without, a table of files, and a view."""
     name = f"shop_{uuid.uuid4().hex[:8]}"
     spark.sql(f"CREATE SCHEMA {name} LOCATION '{tmp_path}/shop'")
     spark.sql(

@@ -29,25 +29,25 @@ in_a_bucket = pytest.mark.parametrize("lake", ["delta"], indirect=True)
 
 
 def checkpoints(server: ObjectServer, place: str) -> list[int]:
-    """The versions with a classic checkpoint."""
+    """Return the versions that have a classic checkpoint."""
     names = [name.rpartition("/")[2] for name in objects(server, f"{place}/_delta_log")]
     return sorted(int(name[:20]) for name in names if name.endswith(".checkpoint.parquet"))
 
 
 def added(server: ObjectServer, place: str, version: int) -> list[dict[str, Any]]:
-    """The files of a checkpoint."""
+    """Return the files that a checkpoint adds."""
     with server.files.open_input_file(f"{place}/_delta_log/{version:020d}.checkpoint.parquet"[5:]) as file:
         found = pq.read_table(file).column("add").to_pylist()
     return sorted((add for add in found if add), key=lambda add: str(add["path"]))
 
 
 def put(server: ObjectServer, folder: Path, place: str) -> None:
-    """Copies a folder into the bucket."""
+    """Copy a folder into the bucket."""
     pf.copy_files(str(folder), place.removeprefix("s3://"), pf.LocalFileSystem(), server.files)
 
 
 def ids_of(table: Table, lake: BucketLake) -> list[int]:
-    """The ids of the files that delta-rs finds, by itself."""
+    """Return the ids in the files that delta-rs lists with its own access to the bucket."""
     others = by_delta_rs(table, lake)
     paths = [f"{table.location}/{unquote(path)}" for path in pa.table(others.get_add_actions())["path"].to_pylist()]
     read = [pq.read_table(path.removeprefix("s3://"), filesystem=lake.server.files) for path in paths]

@@ -26,7 +26,7 @@ ROW: Final = {"st": {"a": 1, "b": 2}, "arr": [{"a": 1, "b": 2}], "m": {"k": {"a"
 
 @pytest.fixture(params=[("id",), ()], ids=["keyed", "plain"])
 def table(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[Table]:
-    """A table with a column of each nested kind, and one row."""
+    """Make a table with a column of each nested type, and one row."""
     with trinity.connect(warehouse, engine="local") as session:
         columns = [Column("id", "int"), *(Column(name, kind) for name, kind in INNER.items())]
         made = session.create_table("delta.default.t", columns, primary_key=request.param)
@@ -35,7 +35,7 @@ def table(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[Table]:
 
 
 def write(table: Table, number: int, row: dict[str, Any]) -> None:
-    """Adds a row of the columns that the table has now."""
+    """Write a row with the present columns of the table."""
     schema = table.schema
     given = {**row, "m": list(row["m"].items())}
     add_rows = table.upsert if table.definition.keyed else table.append
@@ -43,7 +43,7 @@ def write(table: Table, number: int, row: dict[str, Any]) -> None:
 
 
 def change(table: Table, alter: Callable[[Fields], None], *, mapped: bool = False) -> None:
-    """Has another engine alter the fields within each column, with names in data files of their own or without."""
+    """Let another engine alter the fields of nested columns, with or without column mapping."""
     metadata, protocol = last_action(table.handle, "metaData"), last_action(table.handle, "protocol")
     schema = json.loads(metadata["schemaString"])
     numbers = itertools.count(1)
@@ -71,13 +71,13 @@ def change(table: Table, alter: Callable[[Fields], None], *, mapped: bool = Fals
 
 
 def structs(kind: Any) -> Iterator[Fields]:
-    """Yields the fields of a struct, or of those that are the elements or values of a type."""
+    """Yield the fields of a struct, or of the structs that are the elements or values of a type."""
     if isinstance(kind, dict):
         yield from ([kind["fields"]] if "fields" in kind else structs(kind.get("elementType", kind.get("valueType"))))
 
 
 def values(table: Table) -> list[tuple[Any, ...]]:
-    """What each row has in the structs, which is the same in all columns."""
+    """Return the values of each row's structs, and check that they are the same in all columns."""
     rows = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
     for row in rows:
         assert row["st"] == row["arr"][0] == dict(row["m"])["k"]
@@ -85,7 +85,7 @@ def values(table: Table) -> list[tuple[Any, ...]]:
 
 
 def add(fields: Fields) -> None:
-    """Adds a field in front."""
+    """Add a field as the first one."""
     fields.insert(0, {"name": "z", "type": "integer", "nullable": True, "metadata": {}})
 
 

@@ -30,7 +30,7 @@ def shown(table: Table, version: int | None = None) -> Rows:
 
 @pytest.fixture
 def seats(warehouse: Path) -> Iterator[Table]:
-    """Version 1 has a and b; 2 deletes a; of 3, a compaction, a's tombstone lies in the sidecar. No Spark is needed."""
+    """Yield a table: version 1 has a and b, 2 deletes a, and 3, a compaction, has a's tombstone in the sidecar."""
     with trinity.connect(warehouse) as session:
         columns = [Column("id", "string"), Column("ts", "bigint"), Column("v", "string"), Column("gone", "boolean")]
         options = {"watermark-key": "ts", "tombstone-key": "gone"}
@@ -43,20 +43,20 @@ def seats(warehouse: Path) -> Iterator[Table]:
 
 
 def fold(table: Table, *, dead: tuple[str, int]) -> None:
-    """A full compaction, in this process: what is live, and one tombstone aside."""
+    """Compact in full by the adapter alone: write the live rows, and one tombstone to the sidecar."""
     tombstone = {"id": dead[0], "ts": dead[1], "gone": True}
     live = [{"id": key, "ts": ts, "v": v} for key, ts, v in shown(table)]
     compact(table.connector, table.handle, live, [tombstone])()
 
 
 def elsewhere(table: Table) -> Table:
-    """The table as a process sees it that remembers nothing of it."""
+    """Open the table in a new session."""
     warehouse = Path(table.location).parents[2]
     return trinity.connect(warehouse).table(str(table.name))
 
 
 def checkpoint(table: Table, version: int) -> None:
-    """A checkpoint as others make it, too: of domain metadata it has what is newest in the log."""
+    """Write a checkpoint with the newest domain metadata of the log, as other engines do."""
     store = ObjectStore(table.location)
     write_checkpoint(store, "t", version, 0, store.names("_delta_log"))
 

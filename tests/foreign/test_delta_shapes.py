@@ -147,7 +147,7 @@ def test_what_is_not_null_within_a_column_of_a_delta_table(session: Session, tmp
 
 
 def field(kind: str, **fields: Any) -> Callable[[list[Action]], None]:
-    """Gives fields of an action other values, or takes them away where these are None."""
+    """Return a function that changes fields of an action; None removes a field."""
 
     def change(actions: list[Action]) -> None:
         for action in actions:

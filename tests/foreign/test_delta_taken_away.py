@@ -33,7 +33,7 @@ def shown(table: Table, version: int | None = None) -> list[str]:
 
 @pytest.fixture
 def seats(warehouse: Path) -> Iterator[Table]:
-    """Version 2 is a compaction, with a's tombstone in the sidecar; 3 adds c. No Spark is needed."""
+    """Yield a table whose version 2 is a compaction with a's tombstone in the sidecar, and whose version 3 adds c."""
     with trinity.connect(warehouse) as session:
         table = session.create_table("delta.default.seats", COLUMNS, primary_key=["id"], properties=OPTIONS)
         table.upsert(pa.table({"id": ["a", "b"], "ts": [6, 6], "gone": [True, False]}))
@@ -44,12 +44,12 @@ def seats(warehouse: Path) -> Iterator[Table]:
 
 
 def elsewhere(table: Table, name: str = "delta.default.seats") -> Table:
-    """The table as a process sees it that remembers nothing of it."""
+    """Open the table in a new session."""
     return trinity.connect(Path(table.location).parents[2]).table(name)
 
 
 def checkpoint(table: Table) -> int:
-    """A checkpoint of the newest version as others make it, which has none of what they removed."""
+    """Write a checkpoint of the newest version without removed domains, as other engines do. Return the version."""
     store = ObjectStore(table.location)
     version = len(list(Path(table.location, "_delta_log").glob("*.json"))) - 1
     write_checkpoint(store, "t", version, 0, store.names("_delta_log"))
@@ -57,7 +57,7 @@ def checkpoint(table: Table) -> int:
 
 
 def drop_feature(table: Table) -> None:
-    """As Spark's ALTER TABLE … DROP FEATURE domainMetadata."""
+    """Commit what Spark's ALTER TABLE … DROP FEATURE domainMetadata commits."""
     kept = ("trinity.sidecar",)
     gone = ({"domainMetadata": {"domain": name, "configuration": "[]", "removed": True}} for name in kept)
     commit_by_others(table.handle, *gone, operation="DOMAIN METADATA CLEANUP")
@@ -70,7 +70,7 @@ def drop_feature(table: Table) -> None:
 
 
 def refused(table: Table, *words: str) -> None:
-    """Every read and every write is refused by name, and leaves no commit and all files."""
+    """Check that reads and writes are refused by name, and leave no commit and all files."""
     before = sorted(Path(table.location, "_delta_log").glob("*.json"))
     for call in (lambda: shown(table), lambda: table.upsert(LATE), table.splits):
         with pytest.raises(TrinityError) as caught:
@@ -139,7 +139,7 @@ def test_what_the_log_has_lost_is_not_put_back(seats: Table) -> None:
 
 
 def alter(table: Table, change: Change) -> None:
-    """As Spark's SET and UNSET TBLPROPERTIES."""
+    """Commit what Spark's SET and UNSET TBLPROPERTIES commit."""
     metadata = last_action(table.handle, "metaData")
     change(metadata["configuration"])
     commit_by_others(table.handle, {"metaData": metadata}, operation="SET TBLPROPERTIES")
@@ -240,7 +240,7 @@ def test_a_table_that_others_altered_is_replaced(seats: Table) -> None:
 
 
 def clone(table: Table, change: Change = lambda settings: None) -> Path:
-    """As Spark's SHALLOW CLONE: the files by their absolute paths, the settings, and no domain metadata."""
+    """Make a clone as Spark's SHALLOW CLONE does: absolute paths of files, the settings, and no domain metadata."""
     folder = Path(table.location).with_name("clone")
     folder.joinpath("_delta_log").mkdir(parents=True)
     metadata = {**last_action(table.handle, "metaData"), "id": str(uuid.uuid4())}

@@ -20,7 +20,7 @@ BY_PLACE = pytest.mark.parametrize("by_place", [False, True], ids=["joined", "by
 
 
 def read_by_both(table: Table) -> None:
-    """Read the rows by both executors, which find the same, or both refuse to guess."""
+    """Read the rows by both executors; check that they agree, or both refuse."""
     found = []
     for read in (shown, shown_by_spark):
         try:

@@ -93,7 +93,7 @@ def test_columns_of_others_stay(session: Session, fmt: str, kind: str) -> None:
 
 
 def everything_refuses(session: Session, table: Table, says: str) -> None:
-    """Reads and writes alike, with one message, and nothing is committed."""
+    """Check that reads and writes are refused with the same message, and commit nothing."""
     before = [r.version for r in table.history().collect()]
     row = pa.table({"k": pa.array([1], pa.int32())})
     calls: list[Callable[[], object]] = [

@@ -26,7 +26,7 @@ BY_POSITION = {
 
 
 def made(session: Session, fmt: str, kind: str) -> tuple[Table, Other]:
-    """A table, and Spark, which deletes rows of it by position."""
+    """Make a table, and return it with a Spark that deletes its rows by position."""
     properties = KINDS[kind]
     key = [] if properties is None else ["k"]
     table = session.create_table(f"{fmt}.default.t", COLUMNS, primary_key=key, properties=properties or {})

@@ -38,7 +38,7 @@ Draw = Callable[[int], History]
 
 
 def of_deduplicate(number: int) -> History:
-    """A history whose columns every writer has."""
+    """Return a history whose column types every writer supports."""
     for seed in range(1000 * number, 1000 * number + 1000):
         history = sample(histories(PROFILES[number % len(PROFILES)], STEPS), seed)
         if {c.type for c in history.shape.columns} <= TYPES:
@@ -58,19 +58,19 @@ DRAWS: Final[tuple[Draw, ...]] = (of_deduplicate, of_engine, of_program)
 
 
 def with_steps_of_others(draw: Draw, *ways: str) -> History:
-    """The first drawn history in which another engine takes each of some steps."""
+    """Return the first drawn history in which another engine takes each of these steps."""
     every = (mixed(draw(number)) for number in range(100))
     return next(h for h in every if {s.step.op for s in h.steps if isinstance(s, Other)} >= set(ways))
 
 
 def numbers(fmt: str) -> range:
-    """The histories of a long test, of which each takes a minute: others for each format, together of all profiles."""
+    """Return the numbers of the histories of a long test. The formats have different ones, all profiles together."""
     first = 3 * ("delta", "iceberg", "parquet").index(fmt)
     return range(first, first + 3)
 
 
 def external(number: int, connector: str) -> History:
-    """A history of a table that another engine made, with the steps that it takes; a folder keeps no transactions."""
+    """Return a history of a table that another engine made, without steps that it cannot take."""
     left_out: tuple[type[Any], ...] = (Compact, Vacuum, Alter, *((ReadPast, Log) if connector == "parquet" else ()))
     history = mixed(of_deduplicate(number), {"upsert"})
     kept = (replace(s, txn=None) if isinstance(s, Upsert) else s for s in history.steps if not isinstance(s, left_out))
@@ -79,7 +79,7 @@ def external(number: int, connector: str) -> History:
 
 @pytest.fixture
 def shared(fmt: str, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Shared]:
-    """The table under test; the parameter has its further arguments."""
+    """Yield the table under test. The test's parameter has further arguments."""
     found = Shared(fmt, spark, tmp_path, **getattr(request, "param", {}))
     yield found
     found.close()

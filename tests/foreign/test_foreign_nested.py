@@ -62,7 +62,7 @@ def add(table: Table, *rows: dict[str, Any]) -> None:
 
 
 def change(table: Table) -> None:
-    """Rename fields, one by the name of another that goes, and drop one that comes again: all by another engine."""
+    """Rename fields by another engine, one to the name of a dropped field, and drop and add another one."""
     steps: list[Callable[[UpdateSchema], object]] = [
         lambda schema: schema.rename_column(("st", "a"), "z"),
         lambda schema: schema.delete_column(("st", "b", "d")),
@@ -113,7 +113,7 @@ def test_what_rewrites_rows_keeps_their_values(session: Session, key: tuple[str,
 
 
 def made_anew(table: Table) -> None:
-    """Drop every field of some structs, and add fields of the same names: all by another engine."""
+    """Drop every field of some structs by another engine, and add fields of the same names."""
     for holder, names in {("st",): "ab", ("arr", "element"): "xy", ("m", "value"): "pq"}.items():
         with pyiceberg(table).update_schema() as schema:
             schema.add_column((*holder, "new"), IntegerType())

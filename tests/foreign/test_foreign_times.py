@@ -22,7 +22,7 @@ UNABLE: Final = (pyiceberg, delta_rs_by_partition)
 
 
 def rows(*days: int) -> pa.Table:
-    """A row for each day since the epoch, with its midnight of UTC."""
+    """Return a row for each day since the epoch, with the day's midnight in UTC."""
     return pa.table(
         {
             "id": pa.array(range(len(days)), pa.int64()),

@@ -68,14 +68,14 @@ def rows(keys: list[int], w: int, gone: bool | None = None) -> pa.Table:
 
 
 def rewrite(other: Other) -> None:
-    """All files, and what lists them."""
+    """Rewrite all data files, and Iceberg's manifests too."""
     other.rewrite()
     if other.format == "iceberg":
         other(f"CALL iceberg.system.rewrite_manifests('default.{other.table.name.table}')")
 
 
 class Twins:
-    """A table that others write too, and one that gets the same row versions from Trinity alone."""
+    """Two tables with the same row versions: other engines write one of them, too, Trinity alone writes the other."""
 
     def __init__(self, session: Session, fmt: str, properties: Mapping[str, str]) -> None:
         self.session = session

@@ -34,7 +34,7 @@ def put(table: Table, *ids: int, txn: tuple[str, int] | None = None) -> CommitRe
 
 
 def theirs(table: Table, *ids: int, branch: str = "main") -> int:
-    """Have others append rows; return the number of their snapshot."""
+    """Append rows by another engine, and return the id of its snapshot."""
     loaded = pyiceberg(table)
     schema = loaded.schema().as_arrow()
     loaded.append(pa.Table.from_pylist([dict.fromkeys(schema.names) | {"id": i} for i in ids], schema), branch=branch)
@@ -46,19 +46,21 @@ def newest(table: Table) -> int:
 
 
 def branched(table: Table) -> Any:
-    """Have others begin the branch ``b`` at the newest version."""
+    """Create the branch ``b`` at the newest version by another engine."""
     loaded = pyiceberg(table)
     loaded.manage_snapshots().create_branch(loaded.current_snapshot().snapshot_id, "b").commit()
     return loaded
 
 
 def go_to(table: Table, **place: Any) -> None:
-    """As ``set_current_snapshot``, and ``fast_forward`` where the branch has all of ``main``."""
+    """Set the current snapshot, as ``set_current_snapshot`` does, or ``fast_forward`` to a branch that
+    contains ``main``.
+    """
     pyiceberg(table).manage_snapshots().set_current_snapshot(**place).commit()
 
 
 def pick(table: Table, number: int) -> None:
-    """As ``cherrypick_snapshot``: the files that a snapshot added, by a commit of their own."""
+    """Commit the files that a snapshot added, as ``cherrypick_snapshot`` does."""
     loaded = pyiceberg(table)
     manifests = loaded.metadata.snapshot_by_id(number).manifests(loaded.io)
     entries = [e for m in manifests for e in m.fetch_manifest_entry(loaded.io) if e.snapshot_id == number]
@@ -74,7 +76,7 @@ def stored(table: Table) -> list[int]:
 
 
 def offset(table: Table, start: dict[str, Any] | None = None) -> dict[str, Any]:
-    """How far a stream has come that reads on from where it was."""
+    """Return the offset of a stream that continues from ``start``."""
     start = start or {"begins": "rows", "table": ""}
     question = {"ask": "offset", "table": NAME, "start": start, "begun": True, "most": None}
     return dict(answer(lambda: [table.session], question))

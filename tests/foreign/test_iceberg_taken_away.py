@@ -23,7 +23,7 @@ LIVE = [{"id": "b", "ts": 1, "gone": False}]
 
 @pytest.fixture
 def seats(warehouse: Path) -> Iterator[Table]:
-    """b is live; the tombstone of a lies in the sidecar."""
+    """Yield a table in which b is live, and the tombstone of a is in the sidecar."""
     rows = [{"id": key, "ts": 1, "gone": False} for key in "ab"]
     with trinity.connect(warehouse, engine="local") as session:
         table = session.create_table(NAME, rows, primary_key=["id"], properties=OPTIONS)
@@ -69,7 +69,7 @@ def put(table: Table, text: str) -> None:
 
 
 def elsewhere(table: Table) -> Table:
-    """The table as a process sees it that remembers nothing of it."""
+    """Open the table in a new session."""
     return trinity.connect(Path(table.location).parents[2], engine="local").table(NAME)
 
 

@@ -39,7 +39,7 @@ PutBack = Callable[[Backup], None]
 
 
 def _repair(backup: Backup) -> None:
-    """Damages the newest metadata file, and lets the table be repaired."""
+    """Damage the newest metadata file, and repair the table."""
     table = backup.table
     pattern = {"parquet": "_trinity/log/*[0-9].json", "delta": "_delta_log/*[0-9].json"}
     found = Path(table.location).glob(pattern.get(str(table.name.catalog), "metadata/*.metadata.json"))
@@ -56,7 +56,7 @@ WAYS = [
 
 @pytest.fixture
 def opened(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
-    """A session that has no Spark, whatever runs in the process."""
+    """Yield a session that starts no Spark, and uses none that runs in the process."""
     monkeypatch.setattr("trinity.session.spark_runs", lambda: False)
     monkeypatch.setattr(answers, "reads_all_now", lambda spark: False)
     monkeypatch.setattr(Session, "spark", None)
@@ -80,7 +80,7 @@ def offset(table: Table, start: dict[str, Any] | None = None, **more: Any) -> di
 
 
 def elsewhere(table: Table) -> Table:
-    """The table in a session of its own, as of another process."""
+    """Open the table in a new session, as another process would."""
     return trinity.connect(Path(table.location).parents[2]).table(str(table.name))
 
 
@@ -279,7 +279,7 @@ def test_iceberg_is_rolled_back_over_another_table(opened: Session) -> None:
 
 
 def _lend_delta(table: Table) -> None:
-    """Takes from Delta's log what Trinity keeps there, and puts it back by a repair."""
+    """Remove Trinity's domain from Delta's log, and restore it by a repair."""
     gone = {"domainMetadata": {"domain": "trinity.sidecar", "configuration": "[]", "removed": True}}
     commit_by_others(table.handle, gone, operation="DOMAIN METADATA CLEANUP")
     commit_by_others(table.handle, operation="OPTIMIZE")
@@ -289,7 +289,7 @@ def _lend_delta(table: Table) -> None:
 
 
 def _lend_iceberg(table: Table) -> None:
-    """Allows NULL in the key, commits no rows, and forbids it again."""
+    """Allow NULL in the key, commit no rows, and forbid NULL again."""
     for required in (False, True):
         with pyiceberg(table).update_schema(allow_incompatible_changes=True) as update:
             update.set_identifier_fields(*["id"] * required)
@@ -352,9 +352,9 @@ def test_a_folder_whose_newest_file_is_the_same(opened: Session, warehouse: Path
 
 
 def writing_stream(table: Table) -> Callable[[int], None]:
-    """A stream into the table that has no rows in batch 2: what commits the batch of a number.
+    """Return the function that commits the batch of a number to the table; batch 2 has no rows.
 
-    Rows of Arrow's stand for the micro-batches, which a query of Spark's would hand on.
+    Rows of Arrow replace the micro-batches that a query of Spark would pass.
     """
     rows = Mock()
     rows.sparkSession.sparkContext.getLocalProperty = lambda name: "q"

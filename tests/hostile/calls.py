@@ -29,7 +29,7 @@ ROW: Final = pa.table({"k": [1], "v": ["x"]})
 
 
 class Colour(Enum):
-    """A value of no kind that anything takes."""
+    """A value of a type that no parameter accepts."""
 
     RED = "red"
 
@@ -108,10 +108,10 @@ class Call:
     """One public callable.
 
     Attributes:
-        name: ``Table.upsert``.
-        owner: the class, when it is a method or property; it is called on an instance.
-        target: what is called: with keywords, and with an instance in front of methods.
-        parameters: of the signature, without ``self``.
+        name: its name, such as ``Table.upsert``.
+        owner: the class of a method or property, which is called on an instance of it.
+        target: the callable; methods take the instance as their first argument.
+        parameters: the parameters of the signature, without ``self``.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Call:
 
 
 def calls() -> Iterator[Call]:
-    """All of them: functions and classes that modules export, methods and properties of these classes."""
+    """Yield all public callables: functions and classes that modules export, and methods and properties of these."""
     classes: dict[type, str] = {ExternalTables: "ExternalTables"}
     for module in MODULES:
         for name in module.__all__:
@@ -139,7 +139,7 @@ def calls() -> Iterator[Call]:
 
 
 def _members(owner: type) -> Iterator[Call]:
-    """Those of Trinity's base classes too, under the name of the class that has them."""
+    """Yield the members of a class and of its bases in Trinity, under the name of the class."""
     inherited = [base for base in reversed(owner.__mro__) if base.__module__.startswith("trinity")]
     for name, member in {name: member for base in inherited for name, member in vars(base).items()}.items():
         full = f"{owner.__name__}.{name}"
@@ -161,10 +161,10 @@ def _parameters(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
 
 
 class Subjects:
-    """Instances on which methods are called, over a warehouse of their own with a table ``t``.
+    """Instances of public classes, over a warehouse of their own with a table ``t``.
 
     Args:
-        folder: of the warehouse.
+        folder: the warehouse's folder.
         rows: a DataFrame.
         fmt: the format, which is the catalog's name, too.
     """
@@ -179,7 +179,7 @@ class Subjects:
         self.connection = dbapi.connect(warehouse=folder, catalogs=self.catalogs)
 
     def of(self, owner: type) -> Any:
-        """An instance of a public class; KeyError for one that nobody has thought of."""
+        """Return an instance of a public class. Raises KeyError for a class without one."""
         return {
             "Session": lambda: self.session,
             "Result": lambda: trinity.Result(self.session, ROW),
@@ -200,7 +200,7 @@ class Subjects:
         }[owner.__name__]()
 
     def state(self) -> tuple[Any, ...]:
-        """What a failed call leaves as it was."""
+        """Return the state that a failed call must leave unchanged."""
         with trinity.connect(catalogs=self.catalogs) as other:
             found = other.list_tables("parquet", "default")
             named = [other.table(TableName("parquet", "default", name)) for name in found]

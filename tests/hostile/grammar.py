@@ -26,7 +26,7 @@ _SHELL: Final = (
 
 
 def texts() -> Text:
-    """Any text, and those that somebody once tried."""
+    """Return a strategy for any text, and for known attacks."""
     return st.one_of(st.sampled_from(_SHELL), st.text(_ODD, max_size=6), st.text(max_size=4).filter(_encodable))
 
 
@@ -184,7 +184,7 @@ _OTHERS: Final = st.one_of(
 
 @st.composite
 def statements(draw: st.DrawFn) -> str:
-    """One statement, or what is left of it."""
+    """Draw one statement, with random edits."""
     text = draw(st.one_of(_QUERY, _CHANGES, _DEFINITIONS, _OTHERS))
     for _ in range(draw(_TIMES)):
         at = draw(st.integers(0, len(text)))

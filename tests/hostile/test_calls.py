@@ -29,7 +29,7 @@ ENDING: Final = ("Session.close", "Session.use", "Connection.close", "Connection
 
 
 class Nothing:
-    """In the place of what is Spark's, where there is no Spark."""
+    """A replacement of Spark's objects where there is no Spark."""
 
     sparkContext = None  # noqa: N815 - pyspark's name; of no Spark, so of none that was stopped
 
@@ -40,27 +40,27 @@ class Nothing:
 
 
 class DataFrame(Nothing):
-    """In the place of a DataFrame."""
+    """A replacement of a DataFrame."""
 
     __module__ = "pyspark.sql"
     sparkSession = Nothing()  # noqa: N815 - pyspark's name
 
 
 class Play:
-    """Makes calls, one after the other, on subjects that are made anew after a change."""
+    """A sequence of calls on subjects, which are made anew after each change."""
 
     def __init__(self, folder: Path, rows: Any) -> None:
         self.folder, self.rows, self.made = folder, rows, 0
         self.renew()
 
     def renew(self) -> None:
-        """Other subjects, over a warehouse of their own."""
+        """Make new subjects, over a warehouse of their own."""
         self.made += 1
         self.subjects = Subjects(self.folder / f"w{self.made}", self.rows)
         self.before = self.subjects.state()
 
     def make(self, call: Call, places: list[Any], names: dict[str, Any]) -> None:
-        """One call. AssertionError for what no call may do; any other error as it is raised."""
+        """Make one call. Raise AssertionError for a result that no call may have, and any error as it is raised."""
         failed: TrinityError | None = None
         owner = [] if call.owner is None else [self.subjects.of(call.owner)]
         try:
@@ -80,7 +80,7 @@ class Play:
 
 
 def arguments(draw: st.DrawFn, call: Call) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments for a call: proper ones by their names, but for one or several that are hostile."""
+    """Draw arguments for a call: valid values, except for one or several hostile ones."""
     places: list[Any] = []
     names: dict[str, Any] = {}
     for parameter in call.parameters:
@@ -100,14 +100,14 @@ def arguments(draw: st.DrawFn, call: Call) -> tuple[list[Any], dict[str, Any]]:
 
 @st.composite
 def hostile(draw: st.DrawFn) -> tuple[Call, list[Any], dict[str, Any]]:
-    """A callable and its arguments."""
+    """Draw a callable and its arguments."""
     call = draw(st.sampled_from(CALLS))
     return (call, *arguments(draw, call))
 
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    """Without Spark: what asks for it is told that there is none."""
+    """Return a player without Spark: asking for a Spark session raises an error."""
     from trinity import session
     from trinity.spark import launch as spark
 
@@ -122,7 +122,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
 
 @pytest.fixture
 def spark_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Play:
-    """With the Spark of the run."""
+    """Return a player with the Spark of the run."""
     monkeypatch.chdir(tmp_path)
     return Play(tmp_path, spark.range(1).selectExpr("CAST(id AS INT) AS k"))
 

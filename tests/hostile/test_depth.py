@@ -40,7 +40,7 @@ BEYOND: Final = {"minus": 20_000}
 
 
 def outcome(work: Callable[[], Any]) -> str:
-    """``done``, or the code of the refusal. Anything else is raised."""
+    """Return ``done``, or the code of the refusal of too deep a nesting; raise any other error."""
     try:
         work()
     except TrinityError as error:
@@ -65,7 +65,7 @@ def depts(hr: dbapi.Connection) -> Iterator[dbapi.Connection]:  # noqa: F811 - t
 
 
 def tiered(kinds: Iterable[str], short: Container[str]) -> list[Any]:
-    """Each kind; those that are not named in the long tier."""
+    """Return each kind as a test parameter; those not named in ``short`` run in the long tier."""
     return [kind if kind in short else pytest.param(kind, marks=pytest.mark.full) for kind in kinds]
 
 

@@ -33,7 +33,7 @@ MOST = 2000
 
 
 def shown(work: Callable[[], Any]) -> str:
-    """The message of what must fail."""
+    """Return the message of the error that a function must raise."""
     with pytest.raises(TrinityError) as caught:
         work()
     assert len(str(caught.value)) < MOST
@@ -43,7 +43,7 @@ def shown(work: Callable[[], Any]) -> str:
 
 @pytest.fixture
 def light(tmp_path: Path) -> Session:
-    """A session that needs no Spark for what is done here."""
+    """Return a session that starts no Spark here."""
     return trinity.connect(tmp_path)
 
 

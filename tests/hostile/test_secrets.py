@@ -39,13 +39,13 @@ FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What takes an option for a folder makes it there."""
+    """Change to an empty folder: a call that takes an option for a folder makes it there."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(params=SECRETS, ids=["plain", "awkward"])
 def secret(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[str]:
-    """A secret. After the test nothing that Trinity logged tells it."""
+    """Yield a secret, and check after the test that Trinity has not logged it."""
     caplog.set_level(logging.DEBUG)
     yield str(request.param)
     assert_silent("\n".join(r.getMessage() for r in caplog.records if r.name.startswith("trinity")))
@@ -56,14 +56,14 @@ def assert_silent(text: str) -> None:
 
 
 def assert_tells_nothing(error: BaseException) -> None:
-    """Neither the error nor anything that led to it, as text, repr or traceback."""
+    """Check that neither the error nor its causes contain a secret, as text, repr or traceback."""
     for link in chain(error):
         assert_silent(f"{link} {link!r}")
     assert_silent("".join(traceback.format_exception(error)))
 
 
 def refusal(work: Callable[[], Any]) -> TrinityError:
-    """The error of what must fail, which tells nothing."""
+    """Return the error that a function must raise, and check that it contains no secret."""
     with pytest.raises(TrinityError) as caught:
         work()
     assert_tells_nothing(caught.value)
@@ -71,7 +71,7 @@ def refusal(work: Callable[[], Any]) -> TrinityError:
 
 
 def urls(secret: str, scheme: str = "postgresql+psycopg") -> list[str]:
-    """The forms in which an address carries a password."""
+    """Return the forms of an address with a password."""
     coded = quote(secret, safe="")
     return [
         f"{scheme}://user:{coded}@{NOBODY}/db",
@@ -86,7 +86,7 @@ def urls(secret: str, scheme: str = "postgresql+psycopg") -> list[str]:
 
 
 def catalog_options(folder: Path, secret: str) -> Iterator[dict[str, Any]]:
-    """Options of catalogs that cannot be opened, with the secret wherever one may stand."""
+    """Yield options of catalogs that cannot be opened, with the secret in each option that may hold one."""
     base = {"warehouse": str(folder)}
     for connector in CONNECTORS:
         for name in ("password", "token", "s3.secret-access-key", "checkpoint-interval", "uri", "type", "credential"):
@@ -177,7 +177,7 @@ def a_model(**operand: Any) -> dict[str, Any]:
 
 
 def backends(secret: str) -> Iterator[dict[str, Any]]:
-    """Operands that lead nowhere, with the secret in each property that says where the backend is."""
+    """Yield operands of backends that cannot be reached, with the secret in each property that names the backend."""
     good = f"jdbc:postgresql://{NOBODY}/db"
     for url in (good, *(f"jdbc:{u}" for u in urls(secret, "postgresql")), *urls(secret)):
         yield {"jdbcUrl": url, "jdbcUser": "u", "jdbcPassword": secret}
@@ -215,7 +215,7 @@ def test_libpqs_parameters_are_not_shown(secret: str) -> None:
 
 
 def make_guarded(database: dict[str, str], password: str) -> None:
-    """The user of whom the server asks a password, and a schema of its own."""
+    """Make a user with a password, and a schema of its own."""
     with psycopg.connect(**database, autocommit=True) as plain:  # type: ignore[arg-type]  # not all are str
         plain.execute("DROP ROLE IF EXISTS guarded")
         plain.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{password}'")

@@ -44,13 +44,13 @@ FOUND: Final = (
 
 @pytest.fixture(scope="module")
 def hostile(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """A session over a Spark session of its own, whose settings and views are nobody else's."""
+    """Yield a session over a Spark session with its own settings and views."""
     with trinity.connect(tmp_path_factory.mktemp("hostile"), spark=spark.newSession()) as session:
         yield session
 
 
 def state(session: Session) -> Mapping[str, tuple[int, object]]:
-    """Every table with its version and definition."""
+    """Return table -> (version, definition) of all tables."""
     found: dict[str, tuple[int, object]] = {}
     for catalog in ("parquet", "delta", "iceberg"):
         for schema in session.connector(catalog).metadata.list_schemas():
@@ -82,7 +82,7 @@ def refused_with(session: Session, text: str, dialect: str) -> str | None:
 
 
 def examples(count: int) -> settings:
-    """A fixed number of them, the same ones each time; one that takes two minutes hangs."""
+    """Return Hypothesis settings for a fixed number of reproducible examples; one that takes two minutes hangs."""
     return settings(
         max_examples=count,
         derandomize=count == FEW,
@@ -124,7 +124,7 @@ VALUES: Final = st.one_of(
 
 
 def stored(spark: SparkSession, text: str) -> Any:
-    """What Spark's parser makes of an expression: (class, value)."""
+    """Return the class and value of an expression that Spark's parser has parsed."""
     tree = spark._jsparkSession.sessionState().sqlParser().parseExpression(text)
     return tree.getClass().getSimpleName(), str(tree.value()) if tree.getClass().getSimpleName() == "Literal" else None
 

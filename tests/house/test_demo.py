@@ -68,6 +68,6 @@ def test_in_a_bucket(tmp_path: Path, object_server: ObjectServer, place: str) ->
 
 
 def run(folder: Path, batches: int = BATCHES) -> tuple[Findings, str]:
-    """What the demo finds, and prints."""
+    """Run the demo, and return its findings and what it prints."""
     output = io.StringIO()
     return run_demo(folder, batches, Console(file=output, width=160)), output.getvalue()

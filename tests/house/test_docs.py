@@ -34,7 +34,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 @pytest.fixture
 def no_view_stays(spark: SparkSession) -> Iterator[None]:
-    """Drop what a page has published: it would hide tables of the tests that follow."""
+    """Drop the views that a page has published: they would hide tables of later tests."""
     yield
     drop_temp_views(spark)
 

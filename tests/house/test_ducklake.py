@@ -32,7 +32,7 @@ def test_the_adapter_conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def rows_by_duckdb(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
-    """Return the answer of the catalog's database, as another engine sees it."""
+    """Return the rows of a query of the catalog's database, run by SQLite itself."""
     database = sqlite3.connect(warehouse / "ducklake.sqlite")
     with database:
         found = database.execute(query).fetchall()

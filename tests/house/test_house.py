@@ -28,7 +28,7 @@ STRANGERS: Final = sorted((ROOT / "tests/plugins").iterdir())
 
 
 def modules() -> list[Path]:
-    """Those of the packages and those of their tests."""
+    """Return the modules of the packages and of their tests."""
     tests = (ROOT / "tests", ROOT / "conformance/tests", *sorted(ROOT.glob("formats/*/tests")))
     return [p for folder in (*PACKAGES.values(), *tests) for p in sorted(folder.rglob("*.py"))]
 
@@ -58,7 +58,7 @@ def test_adapters_import_what_a_stranger_may(folder: Path) -> None:
 
 
 def not_for_strangers() -> set[str]:
-    """The names that ``trinity.storage`` imports as themselves."""
+    """Return the names that ``trinity.storage`` imports under their own names."""
     tree = ast.parse((ROOT / "trinity/storage/__init__.py").read_text())
     return {a.name for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names if a.asname == a.name}
 
@@ -189,7 +189,7 @@ but for a session and its tables, each of which knows the other's type.
 
 
 def place(package: str, module: str) -> tuple[int, str]:
-    """The layer of a module and its entry there."""
+    """Return the number of a module's layer, and its entry there."""
     entries = ((number, entry) for number, layer in enumerate(LAYERS[package]) for entry in layer)
     _, number, entry = max((len(e), n, e) for n, e in entries if f"{module}.".startswith(f"{e}."))
     return number, entry
@@ -279,7 +279,7 @@ def test_loggers_tell_no_secrets() -> None:
 
 
 def _hidden_names(node: ast.AST) -> list[str]:
-    """Return the hidden names among the values of an assignment; the prefix is none."""
+    """Return the hidden column names in an assignment, without the prefix itself."""
     found = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
     return [name for name in found if isinstance(name, str) and re.fullmatch(r"_trinity_[a-z0-9_]+", name)]
 
@@ -357,7 +357,7 @@ OPENERS: Final = {"ParquetFile", "ParquetWriter", "read_metadata", "read_schema"
 
 
 def file_access(source: str) -> list[str]:
-    """Where a module touches files or writes their URIs by itself, as ``line: what``."""
+    """Return the lines in which a module touches files or writes their URIs directly, as ``line: what``."""
     tree = ast.parse(source)
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
     docstrings = {id(value) for value in texts if isinstance(value, ast.Constant)}
@@ -395,7 +395,7 @@ def _touched(node: ast.AST) -> Iterator[str]:
 
 
 def touching_files() -> dict[str, list[str]]:
-    """Module of ``trinity`` and the adapters -> where it touches files by itself, for those that do."""
+    """Return module of ``trinity`` and the adapters -> the lines that touch files, for modules that have any."""
     folders = [PACKAGES["trinity"], *ADAPTERS]
     paths = [(folder, path) for folder in folders for path in folder.rglob("*.py")]
     found = {f"{folder.name}/{path.relative_to(folder)}": file_access(path.read_text()) for folder, path in paths}
@@ -403,7 +403,7 @@ def touching_files() -> dict[str, list[str]]:
 
 
 def listed(module: str) -> set[str]:
-    """The entries of :data:`LOCAL_DISK` that a module is, or lies in."""
+    """Return the entries of :data:`LOCAL_DISK` that are a module, or contain it."""
     return {name for name in LOCAL_DISK if f"{module}/".startswith(f"{name}/")}
 
 

@@ -36,12 +36,12 @@ OF_OTHERS: Final = {
 
 
 class Built(NamedTuple):
-    """What a build leaves.
+    """The files of a build.
 
     Attributes:
-        wheel: names of the files in the wheel.
-        sdist: names of the files in the source distribution.
-        metadata: what the wheel says of itself.
+        wheel: the names of the files in the wheel.
+        sdist: the names of the files in the source distribution.
+        metadata: the metadata of the wheel.
     """
 
     wheel: list[str]
@@ -128,7 +128,7 @@ def test_what_spark_needs_of_python_is_installed_with_trinity(built: Built) -> N
 
 
 def needed(metadata: Message, extra: str) -> list[str]:
-    """The requirements of an extra, with those of the extras that it names."""
+    """Return the requirements of an extra, with those of the extras that it includes."""
     found = list[str]()
     for line in metadata.get_all("Requires-Dist", []):
         requirement, _, marker = line.partition(";")

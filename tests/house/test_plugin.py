@@ -33,7 +33,7 @@ ACME = TESTS / "plugins/acme"
 
 
 def installed(project: Path, folder: Path) -> Path:
-    """A folder for ``sys.path`` with the wheel of a project in it."""
+    """Return a folder for ``sys.path`` in which the wheel of a project is unpacked."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(project)]
     subprocess.run(build, check=True, capture_output=True)
     [wheel] = folder.glob("*.whl")
@@ -49,7 +49,7 @@ def installed(project: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where Acme is installed; this process can import it."""
+    """Install Acme, make it importable in this process, and yield its folder."""
     folder = installed(ACME, tmp_path_factory.mktemp("acme"))
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
@@ -64,7 +64,7 @@ def lake(site: Path, spark: SparkSession, tmp_path: Path) -> Iterator[Session]:
 
 
 def command(site: Path, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs ``trinity-conformance`` as its user does."""
+    """Run ``trinity-conformance`` in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "trinity_conformance", *words],
         env={**os.environ, "PYTHONPATH": str(site)},
@@ -205,7 +205,7 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
 
 
 def commits_in_reverse(metadata: Any, patch: pytest.MonkeyPatch) -> None:
-    """Older commits count as later (against K4)."""
+    """Order commits in reverse (against K4)."""
     get_splits = metadata.get_splits
 
     def reverse(self: Any, table: TableHandle) -> SplitSource:
@@ -217,19 +217,19 @@ def commits_in_reverse(metadata: Any, patch: pytest.MonkeyPatch) -> None:
 
 
 def no_sidecar(metadata: Any, patch: pytest.MonkeyPatch) -> None:
-    """Compaction forgets tombstones (against U4)."""
+    """Lose tombstones in compactions (against U4)."""
     get_splits = metadata.get_splits
     patch.setattr(metadata, "get_splits", lambda self, table: replace(get_splits(self, table), sidecar=()))
 
 
 def no_past(metadata: Any, patch: pytest.MonkeyPatch) -> None:
-    """Every version reads as the newest one (against L10)."""
+    """Read every version as the newest one (against L10)."""
     get_splits = metadata.get_splits
     patch.setattr(metadata, "get_splits", lambda self, table: get_splits(self, replace(table, version=None)))
 
 
 def written(change: Callable[[TableVersion, TableVersion | None], TableVersion]) -> Callable[..., None]:
-    """A fault in what is written: (version, the one before) -> what is written instead."""
+    """Return a fault that writes a changed version; ``change`` gets it and the version before."""
 
     def break_it(metadata: Any, patch: pytest.MonkeyPatch) -> None:
         write = metadata.write_version
@@ -244,7 +244,7 @@ def written(change: Callable[[TableVersion, TableVersion | None], TableVersion])
 
 
 def own_number(version: TableVersion, before: TableVersion | None) -> TableVersion:
-    """Compacted files count as written by the compaction (against K6)."""
+    """Give compacted files the commit number of the compaction (against K6)."""
     if version.operation != "compact" or before is None:
         return version
     known = {f.path for f in before.files}
@@ -253,7 +253,7 @@ def own_number(version: TableVersion, before: TableVersion | None) -> TableVersi
 
 
 def no_checks(metadata: Any, patch: pytest.MonkeyPatch) -> None:
-    """Statements overlook what was committed since they began (against L7)."""
+    """Ignore commits since a statement began (against L7)."""
     patch.setattr("trinity.storage.commits.check_scope", lambda *_: None)
 
 

@@ -33,7 +33,7 @@ def test_every_public_name_has_an_entry(package: str) -> None:
 
 
 def meaning(properties: dict[str, str]) -> list[object]:
-    """What is made of the properties of a table with a key and a sequence."""
+    """Return the values that are computed from the properties of a table with a key and a sequence."""
     columns = (Column("id", "int", nullable=False), Column("ts", "int"), Column("v", "string"))
     table = TableDefinition("default", "t", columns, primary_key=("id",), properties={"sequence.field": "ts"})
     given = table.with_properties({**table.properties, **properties})
@@ -47,14 +47,14 @@ def test_a_default_means_what_no_value_does(name: str) -> None:
 
 
 def exported(package: str) -> dict[str, type]:
-    """The classes that a package exports."""
+    """Return the classes that a package exports."""
     module = importlib.import_module(package)
     found = {name: getattr(module, name) for name in module.__all__}
     return {name: value for name, value in found.items() if inspect.isclass(value)}
 
 
 def members(package: str) -> Iterator[str]:
-    """The public methods and properties of a package's classes, as ``Class.method``, but for those of public bases."""
+    """Yield the public methods and properties of a package's classes as ``Class.method``, without public bases' own."""
     public = {owner for other in PACKAGES for owner in exported(other).values()}
     for name, owner in exported(package).items():
         for base in owner.__mro__:

@@ -21,12 +21,12 @@ DATA: Final = frozenset({"docs/performance.md", "tests/house/test_semantics.py"}
 
 
 def rules() -> Mapping[str, tuple[str, ...]]:
-    """Rule id -> what proves it."""
+    """Return rule id -> the checks that prove it."""
     return {found[2]: tuple(re.split(r",\s+", found[4])) for found in RULE.finditer(PAGE.read_text())}
 
 
 def cited() -> Iterator[tuple[str, str]]:
-    """(file, rule id) of every rule that a comment, a docstring, a name of a test or a page cites."""
+    """Yield (file, rule id) of every rule that a comment, a docstring, a test's name or a page cites."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             name = path.relative_to(ROOT).as_posix()

@@ -40,7 +40,7 @@ class Faulty(PageSinkProvider):
     """The shared sinks with one fault.
 
     Args:
-        fault: what becomes of a page before the sink sees it; or ``abort``.
+        fault: the change of a page before the sink gets it; or ``abort``.
     """
 
     def __init__(self, fault: Callable[[pa.RecordBatch], pa.RecordBatch] | str) -> None:

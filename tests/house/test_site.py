@@ -28,14 +28,14 @@ STATED = {"canonical", "alternate", "next", "prev"}
 
 
 class Found(NamedTuple):
-    """A link of a page, or what it loads."""
+    """A link of a page, or the address of a file that it loads."""
 
     loaded: bool
     target: str
 
 
 class Html(HTMLParser):
-    """What a page of the site refers to, and the names that others may refer to."""
+    """The references of a page of the site, and the anchors that it defines."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

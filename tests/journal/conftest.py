@@ -14,7 +14,7 @@ from trinity import dbapi
 
 @pytest.fixture
 def plain(server: dict[str, str]) -> Iterator[psycopg.Connection[Any]]:
-    """A connection without the rewriter, and an empty schema hr."""
+    """Yield a connection without the rewriter, and an empty schema hr."""
     with psycopg.connect(**server, autocommit=True) as connection:  # type: ignore[arg-type]  # not all are str
         connection.execute("DROP SCHEMA IF EXISTS hr CASCADE")
         connection.execute("CREATE SCHEMA hr")
@@ -24,13 +24,13 @@ def plain(server: dict[str, str]) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture(params=["BIGINT", pytest.param("TIMESTAMP", marks=pytest.mark.full)])
 def versions(request: pytest.FixtureRequest) -> str:
-    """Each version type in turn; in the short tier numbers alone, where a test does not ask for both."""
+    """Return each version type in turn; in the short tier only numbers, unless a test asks for both."""
     return str(request.param)
 
 
 @pytest.fixture
 def model(server: dict[str, str], versions: str) -> dict[str, Any]:
-    """The seed's model: hr.depts by deptno and hr.emps by empid."""
+    """Return the model of the seed: hr.depts with the key deptno and hr.emps with the key empid."""
     operand = {
         "jdbcDriver": "org.postgresql.Driver",
         "jdbcUrl": f"jdbc:postgresql://{server['host']}:{server['port']}/{server['dbname']}",
@@ -50,7 +50,7 @@ Open = Callable[..., dbapi.Connection]
 
 @pytest.fixture
 def opened(plain: psycopg.Connection[Any], model: dict[str, Any]) -> Iterator[Open]:
-    """Opens connections with the model; they are closed after the test."""
+    """Yield a function that opens connections with the model; close them after the test."""
     with contextlib.ExitStack() as stack:
 
         def connect(**options: Any) -> dbapi.Connection:
@@ -68,7 +68,7 @@ def _close(connection: dbapi.Connection) -> None:
 
 @pytest.fixture
 def hr(opened: Open) -> dbapi.Connection:
-    """A connection with empty journalled tables depts and emps."""
+    """Return a connection with empty journalled tables depts and emps."""
     connection = opened()
     connection.execute("CREATE TABLE hr.depts (deptno SERIAL PRIMARY KEY, name VARCHAR(10) NOT NULL)")
     connection.execute(
@@ -80,7 +80,7 @@ def hr(opened: Open) -> dbapi.Connection:
 
 @pytest.fixture
 def depts(hr: dbapi.Connection) -> dbapi.Connection:
-    """depts: (1, one), (2, two), (3, three); an ordinary table x: (1, uno, F), (2, dos, T), (4, cuatro, F)."""
+    """Fill depts: (1, one), (2, two), (3, three), and an ordinary table x: (1, uno, F), (2, dos, T), (4, cuatro, F)."""
     hr.execute("INSERT INTO depts VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     hr.execute("CREATE TABLE hr.x (id INT, n TEXT, gone BOOLEAN)")
     hr.execute("INSERT INTO hr.x VALUES (1, 'uno', false), (2, 'dos', true), (4, 'cuatro', false)")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.inner
 
 @pytest.fixture
 def lake(warehouse: Path) -> Iterator[dbapi.Connection]:
-    """A connection without Spark, in whose zone noon is no noon elsewhere."""
+    """Yield a connection without Spark, in a time zone other than the process's."""
     settings = {"spark.sql.session.timeZone": "Asia/Tokyo"}
     with dbapi.connect(warehouse=warehouse, engine="local", spark_settings=settings) as connection:
         connection.execute("CREATE TABLE k (id INT, v STRING, at TIMESTAMP, PRIMARY KEY (id))")

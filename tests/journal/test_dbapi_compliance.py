@@ -19,7 +19,7 @@ CHECKS = sorted({n for n in dir(dbapi20.DatabaseAPI20Test) if n.startswith("test
 
 
 class Suite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]  # it has no types
-    """The suite on one model."""
+    """PEP 249's suite of tests on one model."""
 
     __test__ = False  # run check by check below
     driver = dbapi
@@ -37,7 +37,7 @@ def _closed(connection: dbapi.Connection) -> None:
 
 
 class JournalledSuite(Suite):
-    """The same, with the definitions of its two tables naming their keys."""
+    """The same suite with keys in the definitions of its two tables."""
 
     ddl1 = "CREATE TABLE dbapi20test_booze (name VARCHAR(20), PRIMARY KEY (name))"
     ddl2 = "CREATE TABLE dbapi20test_barflys (name VARCHAR(20), drink VARCHAR(30), PRIMARY KEY (name))"

@@ -17,7 +17,7 @@ NOON = dt.datetime(2020, 1, 1, 12)
 
 @pytest.fixture
 def items(session: Session, fmt: str) -> Table:
-    """An empty keyed table of every format; numbers and texts reach it without Spark."""
+    """Make an empty keyed table in every format; its column types need no Spark."""
     columns = [
         Column("id", "bigint"),
         Column("name", "varchar(10)", nullable=False),
@@ -66,7 +66,7 @@ def test_many_rows_are_one_commit_or_none(items: Table, warehouse: Path) -> None
 
 @pytest.fixture
 def small(session: Session, tiered_fmt: str) -> Table:
-    """An empty keyed table with a constraint, which Spark checks."""
+    """Make an empty keyed table with a constraint, which Spark checks."""
     columns = [Column("id", "int"), Column("name", "string"), Column("price", "decimal(8,2)", default="1.5")]
     return session.create_table(
         f"{tiered_fmt}.default.small", columns, primary_key=["id"], checks={"paid": "price >= 0"}
@@ -148,7 +148,7 @@ VALUES = [
 
 
 def outcome(connection: dbapi.Connection, text: str, rows: list[tuple[Any, ...]]) -> str:
-    """The code of the error, or that there was none. One row is what execute() makes of it."""
+    """Return the error's code, or ``stored``. One row is executed as by execute()."""
     try:
         connection.cursor().executemany(text, rows)
     except dbapi.Error as error:
@@ -178,7 +178,7 @@ ROWS = [(i, f"n{i}") for i in range(3000)]
 
 @pytest.fixture(params=["depts", "plain"])
 def table(hr: dbapi.Connection, request: pytest.FixtureRequest) -> str:
-    """A journalled table, and an ordinary one."""
+    """Return the name of a journalled table, then of an ordinary one."""
     hr.execute("CREATE TABLE hr.plain (deptno INT PRIMARY KEY, name VARCHAR(10) NOT NULL)")
     hr.commit()
     return f"hr.{request.param}"

@@ -108,7 +108,7 @@ def histories(extra: st.SearchStrategy[str]) -> st.SearchStrategy[list[str]]:
 
 
 class Pair:
-    """The two tables, each on a connection of its own."""
+    """A journalled and an ordinary table, each on a connection of its own."""
 
     def __init__(self, journalled: dbapi.Connection, ordinary: dbapi.Connection) -> None:
         self.sides = [(journalled, "hr.t"), (ordinary, "ord.t")]
@@ -121,7 +121,7 @@ class Pair:
             connection.commit()
 
     def agree(self, history: list[str]) -> None:
-        """Runs a history on both; what failed can be run again from the message."""
+        """Run a history on both tables. The message of a failure has the history to repeat it."""
         self.empty()
         for i, text in enumerate([*history, "SELECT * FROM {t}"]):
             journalled, ordinary = (_run(c, text.replace("{t}", name)) for c, name in self.sides)
@@ -146,7 +146,7 @@ def _run(connection: dbapi.Connection, text: str) -> Outcome:
 def pair(
     plain: psycopg.Connection[Any], model: dict[str, Any], opened: Callable[..., dbapi.Connection], deferred: bool
 ) -> Pair:
-    """An ordinary key is checked row by row, unless it is deferrable; a journal's at the statement's end."""
+    """Return a pair. An ordinary key is checked row by row unless it is deferrable, a journal's at the end."""
     columns = "a INT DEFAULT 5 CHECK (a < 50), b VARCHAR(5) DEFAULT 'd' CHECK (b <> ''), c INT DEFAULT 2"
     plain.execute("DROP SCHEMA IF EXISTS ord, src CASCADE; CREATE SCHEMA ord; CREATE SCHEMA src")
     plain.execute(f"CREATE TABLE ord.t (k INT, {columns}, PRIMARY KEY (k) {'DEFERRABLE' if deferred else ''})")

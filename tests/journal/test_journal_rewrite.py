@@ -35,7 +35,7 @@ def journal() -> JournalModel:
 
 
 def values(sql: str, parameters: tuple[int, ...], given: list[Any]) -> str:
-    """The SQL with its parameters in place, as far as a test needs to see where they went."""
+    """Return the SQL with its parameters filled in."""
     for i in range(len(parameters), 0, -1):
         sql = sql.replace(f"${i}", repr(given[parameters[i - 1]]) if parameters[i - 1] >= 0 else "LOCKED")
     return sql

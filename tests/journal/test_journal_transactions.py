@@ -21,7 +21,7 @@ def names(connection: dbapi.Connection) -> list[str]:
 
 @pytest.fixture
 def one(hr: dbapi.Connection) -> dbapi.Connection:
-    """depts: (1, one); emps: (1, 0, 0, NULL)."""
+    """Fill depts with (1, one) and emps with (1, 0, 0, NULL)."""
     hr.execute("INSERT INTO depts VALUES (1, 'one')")
     hr.execute("INSERT INTO emps VALUES (1, 0, 0, NULL)")
     hr.commit()
@@ -108,7 +108,7 @@ def test_a_transaction_that_began_earlier_loses_nothing(one: dbapi.Connection, o
 
 
 def waits_for(plain: psycopg.Connection[Any], count: int) -> None:
-    """Returns when so many connections wait for an advisory lock; the server says so, nobody sleeps."""
+    """Wait until this many connections wait for an advisory lock, as the server reports."""
     text = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
     while plain.execute(text).fetchone() != (count,):
         plain.execute("SELECT pg_sleep(0.01)")

@@ -24,7 +24,7 @@ SESSION = Path(__file__).parent / "session.txt"
 
 @pytest.fixture
 def empty(warehouse: Path, spark: SparkSession, tiered_fmt: str, versions: str) -> Iterator[dbapi.Connection]:
-    """An empty table depts."""
+    """Yield a connection with an empty table depts."""
     given = model(tiered_fmt, versions, {"depts": ["deptno"]})
     with dbapi.connect(given, warehouse=warehouse) as connection:
         connection.execute("CREATE TABLE depts (deptno INT PRIMARY KEY, name STRING NOT NULL, n INT DEFAULT 0)")
@@ -33,7 +33,7 @@ def empty(warehouse: Path, spark: SparkSession, tiered_fmt: str, versions: str) 
 
 @pytest.fixture
 def depts(empty: dbapi.Connection) -> dbapi.Connection:
-    """depts: (1, one, 0), (2, two, 0), (3, three, 0)."""
+    """Fill depts with (1, one, 0), (2, two, 0), (3, three, 0)."""
     empty.execute("INSERT INTO depts (deptno, name) VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     return empty
 

@@ -88,7 +88,7 @@ def test_histories_are_those_of_an_ordinary_postgresql_table(
 
 
 def outcome(connection: dbapi.Connection, text: str) -> object:
-    """The count and the rows that were returned, or the class of the error."""
+    """Return the count and the rows of a statement, or the class of its error."""
     try:
         cursor = connection.execute(text)
         return cursor.rowcount, sorted(cursor.fetchall(), key=repr) if cursor.description is not None else None
@@ -97,7 +97,7 @@ def outcome(connection: dbapi.Connection, text: str) -> object:
 
 
 class Suite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]  # it has no types
-    """PEP 249's shared suite on Trinity tables."""
+    """PEP 249's suite of tests on tables of Trinity."""
 
     __test__ = False
     driver = dbapi
@@ -105,7 +105,7 @@ class Suite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]  # it has no types
 
 
 class JournalledSuite(Suite):
-    """The same on journalled ones."""
+    """The same suite on journalled tables."""
 
     ddl1 = "CREATE TABLE dbapi20test_booze (name VARCHAR(20), PRIMARY KEY (name))"
     ddl2 = "CREATE TABLE dbapi20test_barflys (name VARCHAR(20), drink VARCHAR(30), PRIMARY KEY (name))"

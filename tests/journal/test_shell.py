@@ -33,7 +33,7 @@ def versions() -> str:
 
 @pytest.fixture
 def model_file(model: dict[str, Any], plain: psycopg.Connection[Any], tmp_path: Path) -> Path:
-    """The seed's model in a file, and the seed's journal."""
+    """Write the seed's model to a file, and make the seed's journal."""
     plain.execute(CREATE)
     path = tmp_path / "journalled-sql-rewriter-example/src/main/resources/myTestModel.json"
     path.parent.mkdir(parents=True)
@@ -48,7 +48,7 @@ def shell(*arguments: str, given: str | None = None, code: int = 0) -> str:
 
 
 def cells(text: str) -> list[str]:
-    """Lines without what only draws: seconds and the widths of columns."""
+    """Return the lines without seconds and without the widths of columns."""
     found = (re.sub(r"[\d.]+ seconds", "s", re.sub(r"-+", "-", re.sub(r" +", " ", line))) for line in text.splitlines())
     return [line for line in found if line]
 

@@ -14,18 +14,18 @@ from trinity import Session, Table
 
 @pytest.fixture
 def local(warehouse: Path) -> Iterator[Session]:
-    """A session over the test's own warehouse with all formats, ``memory`` too, that never starts Spark."""
+    """Yield a session that never starts Spark, over the test's own warehouse, with all formats and ``memory``."""
     with trinity.connect(warehouse, catalogs={"memory": {"connector": "memory"}}, engine="local") as opened:
         yield opened
 
 
 @pytest.fixture(params=["parquet", "delta", "iceberg", "memory"])
 def local_fmt(request: pytest.FixtureRequest) -> str:
-    """Each format in turn, ``memory`` too; also the name of its catalog."""
+    """Return each format in turn, ``memory`` too, which is the name of its catalog, too."""
     return str(request.param)
 
 
 @pytest.fixture
 def local_orders(local: Session, local_fmt: str) -> Table:
-    """An empty keyed table: order_id, ts, deleted, and an amount."""
+    """Make an empty keyed table with the columns order_id, ts, deleted, and an amount."""
     return make_orders(local, local_fmt)

@@ -22,7 +22,7 @@ Rows = list[dict[str, object]]
 
 @pytest.fixture
 def keyed(local: Session, local_fmt: str) -> Table:
-    """A table with a base, a log, a late row, a deleted one, and a column that was dropped."""
+    """Make a table with a base, a log, a late row, a deleted row, and a dropped column."""
     local.use(local_fmt, "default")
     local.sql("""CREATE TABLE t (k INT PRIMARY KEY, w INT, note STRING)
         TBLPROPERTIES ('watermark-key' = 'w')""")

@@ -52,7 +52,7 @@ def made(local: Session, catalog: str, columns: str, key: str) -> Table:
 
 
 def applied(table: Table, left_out: list[str], **values: pa.Array) -> int:
-    """Apply one event, ordered by ``n``; return the number of rows that it wrote."""
+    """Apply one event, ordered by ``n``, and return the number of rows that it wrote."""
     rows = pa.table({"k": pa.array([1], pa.int32()), **values})
     done = trinity.apply_changes(rows, table, ["k"], "n", stored_as_scd_type=2, except_columns=left_out)
     assert isinstance(done, CommitResult)

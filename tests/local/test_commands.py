@@ -29,7 +29,7 @@ def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(warehouse: Path) -> Run:
-    """Runs a command that succeeds, and returns what it prints."""
+    """Return a function that runs a command, which must succeed, and returns its output."""
 
     def ran(*command: str) -> str:
         done = CliRunner().invoke(app, command)
@@ -41,12 +41,12 @@ def run(warehouse: Path) -> Run:
 
 @pytest.fixture
 def rows(run: Run) -> Rows:
-    """Runs a command that prints JSON, and returns its objects."""
+    """Return a function that runs a command with JSON output, and returns its objects."""
     return lambda *command: [json.loads(line) for line in run(*command, "--json").splitlines()]
 
 
 def refused(*command: str) -> str:
-    """Run a command that fails with 2, and return what it says."""
+    """Run a command that exits with 2, and return its error output."""
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 2, (command, done.output)
     return " ".join(done.stderr.replace("│", " ").split())
@@ -182,7 +182,7 @@ def test_a_warehouse_is_made(run: Run, rows: Rows, tmp_path: Path) -> None:
 
 
 def completed(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what bash is told to complete a line with; the cursor is at its end."""
+    """Return bash's completions of a line whose cursor is at its end."""
     with monkeypatch.context() as environment:
         environment.setenv("_TRINITY_COMPLETE", "complete_bash")
         environment.setenv("COMP_WORDS", line)

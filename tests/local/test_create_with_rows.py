@@ -21,7 +21,7 @@ NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 @dataclass
 class Order:
-    """A row as a program has it."""
+    """A row as an application declares it."""
 
     id: int
     price: Decimal

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 def load(
     local: Session, local_fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Any]]:
-    """Run a pipeline over some rows, with the options of a resource."""
+    """Yield a function that runs a pipeline over rows, with options of the resource."""
     monkeypatch.setenv("RUNTIME__DLTHUB_TELEMETRY", "false")
     pipeline = dlt.pipeline(
         "shop",

@@ -45,6 +45,6 @@ def test_an_erased_row_is_in_no_data_file(local: Session, fmt: str, kept: str) -
 
 
 def files_with(table: Table, text: str) -> list[Path]:
-    """Return the table's Parquet files whose rows have a text."""
+    """Return the table's Parquet files that contain a text in a row."""
     files = [path for path in Path(table.location).rglob("*") if path.suffix in (".parquet", ".trinity")]
     return [path for path in files if text in repr(pq.read_table(path, partitioning=None).to_pylist())]

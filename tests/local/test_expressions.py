@@ -212,7 +212,7 @@ def test_a_condition_is_boolean() -> None:
 
 @dataclass(frozen=True)
 class Beside:
-    """What this process and Spark say of some rows."""
+    """The results of this process and of Spark for the same rows."""
 
     session: Session
     zone: str
@@ -220,18 +220,18 @@ class Beside:
     columns: Sequence[Column] = field(default_factory=lambda: COLUMNS)
 
     def of(self, places: Sequence[int]) -> Beside:
-        """Some of the rows."""
+        """Return the same comparison for some of the rows."""
         return replace(self, rows=self.rows.take(places))
 
     def mine(self, text: str) -> Outcome | NotLocal:
-        """What this process says of an expression."""
+        """Return this process's result of an expression, or its error code."""
         try:
             return in_process(self.rows, text, self.zone, self.columns)
         except TrinityError as error:
             return error.code
 
     def theirs(self, texts: Sequence[str]) -> dict[str, Outcome]:
-        """What Spark says of each expression, in one job; in several ones where it fails."""
+        """Return Spark's result of each expression: all in one job, or in several where one fails."""
         try:
             with spark_errors():
                 return dict(zip(texts, by_spark(self.session, self.rows, texts, self.columns), strict=True))
@@ -242,7 +242,7 @@ class Beside:
         return self.theirs(texts[:half]) | self.theirs(texts[half:])
 
     def differing(self, texts: Sequence[str], *, least: float = 0.5) -> list[str]:
-        """The expressions of which Spark says something else; of so many of them this process has to say something."""
+        """Return the expressions whose results differ. This process must evaluate a share of more than ``least``."""
         found = {text: self.mine(text) for text in texts}
         mine = {text: answer for text, answer in found.items() if not isinstance(answer, NotLocal)}
         failing = [text for text, answer in mine.items() if isinstance(answer, str)]
@@ -253,10 +253,10 @@ class Beside:
         return differing + self.failing_otherwise(failing)
 
     def failing_otherwise(self, texts: Sequence[str]) -> list[str]:
-        """Those of some failing expressions with which Spark does not fail, or does with other rows or otherwise.
+        """Return the failing expressions that Spark evaluates, or that fail there for other rows or for another reason.
 
-        Where rows fail for several reasons, any of them may be told: each is asked for by a row that has it alone. Rows
-        that do not fail have Spark's values.
+        Where rows fail for several reasons, either side may report any of them: each is repeated with a row that has it
+        alone. Rows that do not fail must have Spark's values.
         """
         differing = list[str]()
         evaluated = dict[str, tuple[str, list[int]]]()

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.inner
 
 @pytest.fixture(scope="module")
 def definitions() -> Iterator[Session]:
-    """A session in which tables are defined, and hold nothing."""
+    """Yield a session for definitions of tables that hold no rows."""
     with trinity.connect(catalogs={"memory": {"connector": "memory"}}, catalog="memory", engine="local") as opened:
         yield opened
 
@@ -45,7 +45,7 @@ NAMES = (f"memory.default.t{number}" for number in count())
 
 
 def check_backends(session: Session, history: History) -> Counter[str]:
-    """Fold what a history writes in every backend that has its functions; return which did."""
+    """Fold the writes of a history in every backend that supports its functions, and count the backends that did."""
     model = written(history)
     definition = definition_of(history.shape, session, next(NAMES))
     versions = stored(definition, model.arrivals())

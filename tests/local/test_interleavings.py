@@ -21,7 +21,7 @@ QUICK += [("append", "replace"), ("compact", "replace"), ("replace", "append")]
 
 @pytest.fixture
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[trinity.Session]:
-    """A session without Spark, with a catalog ``c`` of the connector that the test names."""
+    """Yield a session without Spark, with a catalog ``c`` of the connector that the test names."""
     options = {"connector": request.param, "warehouse": str(tmp_path)}
     with trinity.connect(catalogs={"c": options}, catalog="c", engine="local") as session:
         yield session

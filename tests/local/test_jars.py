@@ -30,7 +30,7 @@ PLAIN, SHADED = "org/acme/part/1.0/part-1.0.jar", "org/acme/deep/whole/2.1/whole
 
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
-    """A repository with two JARs, named as the mirror."""
+    """Yield a repository with two JARs, set as the mirror."""
     for name in ("http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
     with running_repository() as running:
@@ -41,7 +41,7 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a package ``lists_of_jars``."""
+    """Make a package ``lists_of_jars``, and return its folder."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "lists_of_jars").mkdir()
     return tmp_path / "lists_of_jars"
@@ -49,7 +49,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def need(package: Path) -> SparkRequirements:
-    """What a format needs that lists the two JARs."""
+    """Return the requirements of a format that lists the two JARs."""
     lines = listing("org.acme:part:1.0", ONE) + listing("org.acme.deep:whole:2.1:shaded", TWO)
     (package / "acme.jars").write_text(lines)
     return SparkRequirements(packages=("org.acme:part:1.0",), jars="lists_of_jars/acme.jars")
@@ -57,14 +57,14 @@ def need(package: Path) -> SparkRequirements:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the JARs, which is not there yet."""
+    """Return the folder of the JARs, which does not exist yet."""
     monkeypatch.setenv("TRINITY_JARS", str(tmp_path / "jars"))
     return tmp_path / "jars"
 
 
 @pytest.fixture
 def installed(need: SparkRequirements, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the format of the two JARs were the one that is installed."""
+    """Let the format of the two JARs be the only one installed."""
 
     class Acme(MemoryFormat):
         spark = need

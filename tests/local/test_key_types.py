@@ -35,7 +35,7 @@ def _rows(kind: str, rows: list[tuple[Any, int, Any, int]]) -> pa.Table:
 
 
 def _plain(value: Any) -> Any:
-    """A value that is equal where keys are."""
+    """Return a value that is equal for equal keys."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else round(value, 3) + 0.0
     return value

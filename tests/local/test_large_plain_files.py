@@ -22,7 +22,7 @@ COLUMNS = [Column("k", "bigint"), Column("v", "int")]
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
 def table(request: pytest.FixtureRequest, local: Session, monkeypatch: pytest.MonkeyPatch) -> Table:
-    """A table with one file of four row groups, which is so large that it becomes two when it is rewritten."""
+    """Make a table with one file of four row groups, which a rewrite splits into two files."""
     monkeypatch.setattr(parquet_sink, "ROW_GROUP_ROWS", 100)
     monkeypatch.setattr(selection, "ROWS_AT_ONCE", 10)
     made = local.create_table(f"{request.param}.default.t", COLUMNS)
@@ -33,7 +33,7 @@ def table(request: pytest.FixtureRequest, local: Session, monkeypatch: pytest.Mo
 
 
 def read(table: Table) -> dict[int, int]:
-    """Key -> value, each key once."""
+    """Return key -> value, and check that each key is there once."""
     rows = table.to_arrow()
     found = dict(zip(rows["k"].to_pylist(), rows["v"].to_pylist(), strict=True))
     assert len(found) == rows.num_rows

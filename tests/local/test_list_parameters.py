@@ -21,7 +21,7 @@ ROWS = [
 
 @pytest.fixture
 def tagged(local: Session) -> Session:
-    """A table whose arrays came as parameters."""
+    """Return a session with a table whose arrays were inserted as parameters."""
     local.sql("CREATE TABLE t (id INT, tags ARRAY<STRING>, n ARRAY<INT>)")
     for row in ROWS:
         local.sql("INSERT INTO t VALUES (?, ?, ?)", row)
@@ -34,7 +34,7 @@ def ids(session: Session, condition: str, params: Any) -> list[int]:
 
 @pytest.fixture
 def of_format(local: Session, local_fmt: str) -> Session:
-    """A session whose current schema is of each format."""
+    """Return a session whose current schema is of each format."""
     local.use(local_fmt, "default")
     return local
 

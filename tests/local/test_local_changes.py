@@ -46,7 +46,7 @@ def row(k: int, draw: random.Random) -> Row:
 
 
 def comparable(value: Any) -> Any:
-    """A row's values as Spark's ``<=>`` has them, hashable."""
+    """Return a row's values in a hashable form that is equal where Spark's ``<=>`` is true."""
     if isinstance(value, dict):
         return tuple((name, comparable(v)) for name, v in value.items() if not name.startswith("_"))
     if isinstance(value, list):
@@ -62,7 +62,7 @@ def merged(table: Table, version: int) -> dict[int, Any]:
 
 
 def wanted(before: dict[int, Any], after: dict[int, Any]) -> Counter[tuple[str, Any]]:
-    """The changes between two merged reads."""
+    """Return the changes between two merged reads."""
     found: Counter[tuple[str, Any]] = Counter()
     for k in before.keys() | after.keys():
         old, new = before.get(k), after.get(k)

@@ -56,7 +56,7 @@ def shown(table: Table) -> list[Row]:
 
 
 def model(options: dict[str, str], commits: list[list[Row]]) -> dict[int, Row]:
-    """The winning row of each key, by the rules K3, K4, U3 and E2."""
+    """Return the winning row of each key by the rules K3, K4, U3 and E2."""
     won: dict[int, Row] = {}
     for r in (r for commit in commits for r in commit):
         old = won.get(r["number"])

@@ -32,19 +32,19 @@ LIVE = merged(FIRST, SECOND)
 
 
 def low(row: Row) -> bool:
-    """Whether the statements are about a row."""
+    """Return whether the statements apply to a row."""
     return row[0] < 20
 
 
 @dataclass(frozen=True)
 class Action:
-    """What is killed.
+    """An action that is killed.
 
     Attributes:
-        word: what the child is told to do.
-        statement: the SQL text that it runs, with the table's name and a source of rows to be filled in.
+        word: the name of the action in the child's program.
+        statement: the SQL text that it runs, with placeholders for the table's name and a source of rows.
         versions: the row versions that it appends to a keyed table.
-        plain: the rows of a plain table after it; None for a keyed one.
+        plain: the rows of a plain table afterwards; None for a keyed one.
     """
 
     word: str
@@ -82,7 +82,7 @@ def crash(shim: Path, tmp_path: Path, warehouse: Path) -> Crash:
 
 
 def victim(session: Session, catalog: str, name: str) -> Table:
-    """Make a table of two commits, and what the action needs to have something to do."""
+    """Make a table of two commits, prepared so that the action has something to do."""
     plain = ACTIONS[name].plain is not None
     table = made_victim(session, f"{catalog}.default.victim", plain=plain, base=name == "resolve")
     if name == "vacuum":
@@ -91,7 +91,7 @@ def victim(session: Session, catalog: str, name: str) -> Table:
 
 
 def words(name: str, crash: Crash, table: str) -> list[object]:
-    """The child's arguments."""
+    """Return the child's arguments."""
     action = ACTIONS[name]
     what = (
         action.statement.format(table=table, rows=values(BATCH)) if action.statement else crash.folder / "batch.parquet"
@@ -104,7 +104,7 @@ def read(table: Table) -> list[Row]:
 
 
 def check(table: Table, name: str, killed: bool, where: str) -> None:
-    """As before or as after; later rows fold as ever, also after care that runs to its end."""
+    """Check that the state is as before or after the action, and that later rows fold, before and after compactions."""
     action, found = ACTIONS[name], read(table)
     if action.plain is not None:
         assert found in ([sorted(FIRST), sorted(action.plain)] if killed else [sorted(action.plain)]), where
@@ -125,7 +125,7 @@ def check(table: Table, name: str, killed: bool, where: str) -> None:
 
 
 def sweep(crash: Crash, catalog: str, name: str) -> int:
-    """Check the table as a kill at operation 1, 2, ... leaves it; return how many such states there were."""
+    """Check the table as a kill at each operation leaves it, and return the number of these states."""
     with trinity.connect(crash.warehouse, engine="local") as session:
         table = str(victim(session, catalog, name).name)
     reached = list[str]()

@@ -30,7 +30,7 @@ def table(local: Session, local_fmt: str) -> Table:
 
 
 def log_records(caplog: pytest.LogCaptureFixture) -> list[Any]:
-    """What the INFO lines of ``trinity`` tell of commits, and forget them."""
+    """Return the commits in the INFO lines of ``trinity``, and clear the log."""
     found = [vars(r)["commit"] for r in caplog.records if r.name == "trinity" and r.levelno == logging.INFO]
     caplog.clear()
     return found

@@ -38,13 +38,13 @@ print(rows, next(int(line.split()[1]) * 1024 for line in lines if line.startswit
 
 
 def put(table: Table, first: int, rows: int, ts: int, step: int = 1) -> None:
-    """Upsert rows of every step-th key."""
+    """Upsert rows with every step-th key."""
     ids = np.arange(first, first + rows * step, step, dtype=np.int64)
     table.upsert(pa.table({"id": ids, "ts": np.full(rows, ts), "v": ids * 0.5, "name": TEXTS.take(ids % len(TEXTS))}))
 
 
 def measured(warehouse: Path, what: str) -> tuple[int, int]:
-    """Rows that a process of its own reads, and the most memory that it had."""
+    """Return the number of rows that a new process reads, and its peak memory."""
     rows, peak = run_without_spark(PEAK, str(warehouse), what).split()
     print(f"{what}: {ROWS:,} rows, {int(peak) / 2**20:,.0f} MiB at most")
     return int(rows), int(peak)

@@ -20,7 +20,7 @@ def test_notebook(notebook: Notebook) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Notebook:
-    """Three cells, without what they put out."""
+    """Write a notebook of three cells without outputs, and return it."""
     cells = [
         {"cell_type": "markdown", "source": ["# Title"]},
         {"cell_type": "code", "source": ["kept = [1]\n", "print(len(kept))\n", "kept"], "outputs": []},

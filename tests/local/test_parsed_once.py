@@ -28,7 +28,7 @@ def table(local: Session) -> Table:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Texts that SQL's lexer has read, each with how often."""
+    """Count the texts that SQL's lexer reads."""
     counts, lexed = Counter[str](), Dialect.tokenize
 
     def counted(self: Dialect, text: str, *args: Any) -> Any:
@@ -41,7 +41,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[tuple[str, int], ...]]:
-    """The tokens, with their places, that were parsed as expressions, each row with how often."""
+    """Count the token sequences that are parsed as expressions."""
     counts, parse_into = Counter[tuple[tuple[str, int], ...]](), Parser.parse_into
 
     def counted(self: Parser, kind: Any, tokens: Any, *args: Any) -> Any:
@@ -98,5 +98,5 @@ def test_a_statement_is_read_once_and_its_expressions_too(
 
 
 def shape(tree: exp.Expr) -> list[tuple[str, str]]:
-    """Each node, with what it stands in."""
+    """Return each node with the type of its parent."""
     return [(repr(node), repr(node.parent and type(node.parent))) for node in tree.walk()]

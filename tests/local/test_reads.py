@@ -22,7 +22,7 @@ pytestmark = pytest.mark.inner
 
 @pytest.fixture
 def ids(local: Session, local_fmt: str) -> Table:
-    """A keyed table of 20,000 rows."""
+    """Make a keyed table of 20,000 rows."""
     table = local.create_table(
         f"{local_fmt}.default.ids",
         [Column("id", "bigint"), Column("v", "int"), Column("t", "string"), Column("gone", "boolean")],

@@ -24,7 +24,7 @@ COLUMNS = [
 
 
 def rows_of(keys: np.ndarray, seed: int) -> pa.Table:
-    """Return rows whose numbers differ so much that they are neither compressed nor in a dictionary; NULLs in a few."""
+    """Return rows with numbers that Parquet can neither compress nor keep in a dictionary, and a few NULLs."""
     drawn, count = np.random.default_rng(seed), len(keys)
     x = drawn.random(count) * 1e9
     x[::1000], x[1::1000], x[2::1000] = np.nan, -0.0, -np.inf
@@ -48,13 +48,13 @@ def rows_of(keys: np.ndarray, seed: int) -> pa.Table:
 
 
 def shown(rows: pa.Table) -> list[str]:
-    """Return rows as texts, in order; NaN is like NaN, and -0.0 unlike 0.0."""
+    """Return rows as sorted texts; NaN equals NaN, and -0.0 differs from 0.0."""
     return sorted(str(row) for row in rows.select([c.name for c in COLUMNS]).to_pylist())
 
 
 @pytest.fixture
 def table(local: Session, local_fmt: str, monkeypatch: pytest.MonkeyPatch) -> Table:
-    """A table of three row groups, compacted, of the rows with even keys."""
+    """Make a compacted table of three row groups with the rows of even keys."""
     monkeypatch.setattr(parquet_sink, "ROW_GROUP_ROWS", 10_000)
     made = local.create_table(f"{local_fmt}.default.t", COLUMNS, primary_key=["k"])
     made.upsert(rows_of(np.arange(ROWS) * 2, 1))

@@ -22,7 +22,7 @@ REPLACE = "CREATE OR REPLACE TABLE t PARTITIONED BY (word) AS SELECT id, word FR
 
 @pytest.fixture
 def lake(local: Session, local_fmt: str) -> Session:
-    """A table that a query has made, and that query's source."""
+    """Make a table by CREATE TABLE AS SELECT, and the source of its query."""
     local.use(local_fmt, "default")
     local.sql("CREATE TABLE s (id INT, word STRING)")
     local.sql("INSERT INTO s VALUES (1, 'a'), (2, 'b')")
@@ -224,7 +224,7 @@ def test_recorded_transactions_stay(lake: Session) -> None:
 
 
 def meanwhile(schema: pa.Schema, first: Mapping[str, list[Any]], act: Callable[[], object]) -> pa.RecordBatchReader:
-    """Return rows as a stream, in whose middle something happens."""
+    """Return a stream of rows that runs a function in its middle."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(first, schema)

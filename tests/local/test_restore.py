@@ -42,7 +42,7 @@ def shown(table: Table, version: int | None = None) -> list[Row]:
 
 
 def step(table: Table, draw: Random) -> None:
-    """Take a step that the generator draws; equal generators draw equal steps."""
+    """Take a random step; generators in equal states take equal steps."""
     kinds = ["put"] * 5 + ["delete", "update", "minor", "full", "full", "resolve", "column"]
     kind, number = draw.choice(kinds), draw.randrange(10**6)
     if kind == "put":
@@ -113,7 +113,7 @@ def test_a_restored_table_is_as_its_twin_that_never_went_on(local: Session, fmt:
 
 @pytest.fixture
 def orders(local: Session, local_fmt: str) -> Table:
-    """Three rows, of which one is deleted by a tombstone that compaction has put aside; then an error of a user's."""
+    """Make a table of three rows, one of them deleted by a tombstone that compaction has moved to the sidecar."""
     table = made(local, f"{local_fmt}.default.orders", LATE)
     table.upsert([{"k": k, "ts": 1, "a": k} for k in (1, 2, 3)])
     table.upsert({"k": 3, "ts": 5, "gone": True})

@@ -144,7 +144,7 @@ def test_local_takes_no_spark(tmp_path: Path) -> None:
 
 
 class _Spark:
-    """What passes for a session of Spark."""
+    """A replacement of a Spark session."""
 
 
 _Spark.__name__, _Spark.__module__ = "SparkSession", "pyspark.sql.session"

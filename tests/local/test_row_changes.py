@@ -26,7 +26,7 @@ ROWS = pa.table(
 
 @pytest.fixture(params=["keyed", "plain", "changed columns"])
 def table(request: pytest.FixtureRequest, local: Session, local_fmt: str) -> Table:
-    """A table of the rows above, in two files."""
+    """Make a table of the rows above, in two files."""
     kind = str(request.param)
     keyed = kind != "plain"
     made = local.create_table(
@@ -41,7 +41,7 @@ def table(request: pytest.FixtureRequest, local: Session, local_fmt: str) -> Tab
 
 
 def read(table: Table, *names: str) -> dict[int, Any]:
-    """Key -> the values of some columns."""
+    """Return key -> the values of some columns."""
     rows = table.to_arrow(columns=["k", *names]).to_pylist()
     found = {row["k"]: tuple(row[name] for name in names) for row in rows}
     assert len(found) == len(rows)
@@ -103,7 +103,7 @@ def test_a_row_that_matches_twice_is_refused(table: Table) -> None:
 
 
 def refused(table: Table, code: str, statement: Any) -> None:
-    """A statement fails with a code, and the table is as it was."""
+    """Check that a statement fails with a code, and leaves the table unchanged."""
     before = read(table, "part", "v", "n")
     with pytest.raises(TrinityError) as raised:
         statement()
@@ -134,7 +134,7 @@ def test_statements_that_race_all_take_effect(table: Table) -> None:
 
 @pytest.fixture
 def keyed(local: Session, local_fmt: str) -> Table:
-    """A keyed table with a watermark and a NOT NULL column."""
+    """Make a keyed table with a watermark and a NOT NULL column."""
     made = local.create_table(
         f"{local_fmt}.default.t",
         [Column("k", "int"), Column("ts", "bigint"), Column("part", "string"), Column("v", "string", nullable=False)],
@@ -147,12 +147,12 @@ def keyed(local: Session, local_fmt: str) -> Table:
 
 
 def rows(table: Table) -> list[tuple[Any, ...]]:
-    """All rows, in order."""
+    """Return all rows, sorted."""
     return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
 
 
 def fails(table: Table, statement: Any) -> str:
-    """Return the code of an error; the table is as it was."""
+    """Return the code of a statement's error; check that the table is unchanged."""
     before = rows(table)
     with pytest.raises(TrinityError) as raised:
         statement()

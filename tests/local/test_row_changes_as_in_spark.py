@@ -51,7 +51,7 @@ LITERALS = {
 
 
 class Shape(NamedTuple):
-    """A table's shape."""
+    """The shape of a table."""
 
     fmt: str
     keyed: bool
@@ -60,7 +60,7 @@ class Shape(NamedTuple):
 
 
 def row(random: Random, key: int) -> dict[str, Any]:
-    """A row of the schema."""
+    """Draw a row of the schema."""
 
     def maybe(value: Any) -> Any:
         return None if random.random() < 0.2 else value
@@ -81,12 +81,12 @@ def row(random: Random, key: int) -> dict[str, Any]:
 
 
 def some_rows(random: Random, keys: list[int]) -> pa.Table:
-    """Rows with some keys."""
+    """Draw rows with these keys."""
     return pa.Table.from_pylist([row(random, key) for key in keys], SCHEMA)
 
 
 def predicate(random: Random, prefix: str = "") -> str:
-    """A condition over the columns."""
+    """Draw a condition over the columns."""
     kind = random.randrange(8)
     name = random.choice(SCHEMA.names)
     literals = LITERALS[name]
@@ -105,7 +105,7 @@ def predicate(random: Random, prefix: str = "") -> str:
 
 
 def assignments(random: Random, sides: list[str], key: bool) -> dict[str, str]:
-    """Some columns and their new values: literals, NULL, columns of the same type."""
+    """Draw new values for some columns: literals, NULL, columns of the same type."""
     names = random.sample(SCHEMA.names, random.randrange(1, 4))
     chosen = [name for name in names if key or name != "k"] or ["n"]
     ways: list[Callable[[str], str]] = [
@@ -127,7 +127,7 @@ _ALIKE = {
 
 
 def merge(random: Random, target: Table, source: pa.Table) -> Any:
-    """A MERGE with some clauses."""
+    """Draw a MERGE with some clauses."""
     on = random.choice(["t.k = s.k", "t.k = s.k", "s.k = t.k AND t.part = s.part", "t.n = s.n", "t.part = s.name"])
     made = target.merge(source, on)
     if random.random() < 0.5:
@@ -145,7 +145,7 @@ def merge(random: Random, target: Table, source: pa.Table) -> Any:
 
 
 def outcome(statement: Callable[[], Any]) -> Any:
-    """What a statement does: counts, or the code of its error."""
+    """Return the counts of a statement, or the code of its error; ``Spark`` where it needs Spark."""
     try:
         done = statement()
     except TrinityError as error:
@@ -154,7 +154,7 @@ def outcome(statement: Callable[[], Any]) -> Any:
 
 
 def statement(seed: int, table: Table, keyed: bool) -> Any:
-    """Execute the statement of a seed; return its outcome."""
+    """Execute the statement of a seed, and return its outcome."""
     random = Random(seed)
     kind = random.randrange(10)
     if kind == 0 and keyed:
@@ -172,7 +172,7 @@ def statement(seed: int, table: Table, keyed: bool) -> Any:
 
 
 def make(session: Session, shape: Shape, seed: int) -> Table:
-    """A table of a shape, with rows in two commits."""
+    """Make a table of a shape, with rows in two commits."""
     random = Random(seed)
     watermark = {"watermark-key": "n"} if seed % 2 and shape.keyed and not shape.options else {}
     made = session.create_table(
@@ -189,7 +189,7 @@ def make(session: Session, shape: Shape, seed: int) -> Table:
 
 
 def contents(table: Table) -> list[str]:
-    """The rows of a table, in order."""
+    """Return the rows of a table as sorted texts."""
     return sorted(map(repr, table.to_arrow().to_pylist()))
 
 
@@ -198,7 +198,7 @@ FAULTS_OF_ROWS = {"MERGE_TARGET_ROW_MULTIPLE_MATCHES", "NUMERIC_VALUE_OUT_OF_RAN
 
 
 def play(folder: Path, shape: Shape, seeds: range) -> int:
-    """Execute statements on two copies; return how many of them this process did."""
+    """Execute statements on two copies, and return how many of them this process executed."""
     with (
         trinity.connect(folder / "local", engine="local") as alone,
         trinity.connect(folder / "spark", engine="spark") as session,

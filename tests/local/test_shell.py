@@ -25,7 +25,7 @@ RUNNER = CliRunner()
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., str]:
-    """Run the shell over a warehouse with a table; return what it prints."""
+    """Return a function that runs the shell over a warehouse with a table, and returns its output."""
 
     def shell(text: str, *arguments: str, code: int = 0) -> str:
         found = RUNNER.invoke(app, ["shell", "-w", str(tmp_path / "w"), *arguments], input=text)
@@ -85,7 +85,7 @@ def test_a_terminal_completes_and_remembers(run: Callable[..., str], tmp_path: P
 
 
 def _shown(terminal: int, until: str | None = None) -> str:
-    """What a program shows on a terminal, until a text or its end."""
+    """Return a program's output on a terminal, until a text appears or the program ends."""
     found = b""
     while until is None or until.encode() not in found:
         assert select.select([terminal], [], [], 60)[0], found.decode()
@@ -97,7 +97,7 @@ def _shown(terminal: int, until: str | None = None) -> str:
 
 
 class Terminal:
-    """A shell over a warehouse on a terminal of ten lines."""
+    """A shell over a warehouse, on a terminal of ten lines."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         env = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "TERM": "xterm", "NO_COLOR": "1", **environment}
@@ -111,15 +111,15 @@ class Terminal:
         os.close(theirs)
 
     def until(self, text: str) -> str:
-        """What it shows until a text has come."""
+        """Return the output until a text appears."""
         return _shown(self._here, text)
 
     def type(self, text: str) -> None:
-        """Type, also Ctrl-C as ``\\x03``."""
+        r"""Type a text, which may contain Ctrl-C as ``\x03``."""
         os.write(self._here, text.encode())
 
     def end(self) -> str:
-        """Leave by a line, which counts before the next prompt, too, and return the rest of what it shows."""
+        """Type the line that quits, which also works before the next prompt, and return the rest of the output."""
         self.type("!quit\n")
         shown = _shown(self._here)
         self._shell.wait(timeout=60)

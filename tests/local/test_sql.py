@@ -25,7 +25,7 @@ def answer(session: Session, text: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def orders(local: Session, local_fmt: str) -> str:
-    """Orders of two customers, one of them in two versions, on each format."""
+    """Make the orders of two customers in each format, one of them in two versions."""
     name = f"{local_fmt}.default.orders"
     local.sql(
         f"CREATE TABLE {name} (id INT, who STRING, amount DECIMAL(9,2), day DATE, n BIGINT, PRIMARY KEY (id)) "

@@ -54,7 +54,7 @@ CONDITIONS = [
 
 @pytest.fixture
 def both(warehouse: Path, spark: SparkSession) -> Iterator[tuple[Session, Session]]:
-    """A session that runs SQL in this process, and one that is given Spark."""
+    """Yield a session that runs SQL in this process, and one that uses Spark."""
     with trinity.connect(warehouse) as here, trinity.connect(warehouse, spark=spark) as there:
         draw = random.Random(47)
         table = here.create_table("t", [Column(n, t) for n, t in TYPES.items()], primary_key=["id"])
@@ -67,7 +67,7 @@ def both(warehouse: Path, spark: SparkSession) -> Iterator[tuple[Session, Sessio
 
 
 def queries(seed: int, count: int) -> Iterator[str]:
-    """Queries of all kinds that this process runs."""
+    """Yield queries of all kinds that this process runs."""
     draw = random.Random(seed)
     for _ in range(count):
         where = draw.choice(["", f" WHERE {draw.choice(CONDITIONS)}"])
@@ -107,7 +107,7 @@ def _grouped(draw: random.Random, where: str) -> str:
 
 
 def _unnamed(draw: random.Random, where: str) -> str:
-    """Expressions that Spark names after their text."""
+    """Draw a query with expressions that Spark names after their text."""
     of_groups = draw.choice([True, False])
     leaves = ["t.id", "id", "3", "-1", "`small`", "big", "1.50", "exact"]
 
@@ -146,7 +146,7 @@ def _unnamed(draw: random.Random, where: str) -> str:
 
 
 def _exploded(draw: random.Random, where: str) -> str:
-    """Rows of items, made by a function of the SELECT list."""
+    """Draw a query of array items, made by a function of the SELECT list."""
     item = draw.choice(["", "pos"]) + draw.choice(["explode", "explode_outer"])
     of, columns = draw.choice([
         ("items", ["x"]), ("named", ["k", "x"]), ("sequence(id, 3)", ["x"]), ("array(small, big)", ["x"]),
@@ -159,7 +159,7 @@ def _exploded(draw: random.Random, where: str) -> str:
 
 
 def _viewed(draw: random.Random, where: str) -> str:
-    """Rows of items by LATERAL VIEW."""
+    """Draw a query of array items by LATERAL VIEW."""
     outer, condition = draw.choice(["", "OUTER "]), draw.choice(["", " WHERE x > 1 AND id < 30", " WHERE v.x IS NULL"])
     view = f"LATERAL VIEW {outer}{draw.choice(['explode', 'explode_outer'])}(items) v AS x"
     more = draw.choice(["", f" LATERAL VIEW {outer}posexplode(named) w AS p, k, y", " LATERAL VIEW explode(named) w"])
@@ -169,7 +169,7 @@ def _viewed(draw: random.Random, where: str) -> str:
 
 
 def _by_sets(draw: random.Random, where: str) -> str:
-    """Groups by some of the keys."""
+    """Draw a query that groups by grouping sets."""
     one, other, third = draw.sample(KEYS, 3)
     by = draw.choice([
         f"ROLLUP({one}, {other})", f"CUBE({one}, {other})", f"ROLLUP({one}, ({other}, {third}))",
@@ -183,7 +183,7 @@ def _by_sets(draw: random.Random, where: str) -> str:
 
 
 def _collected(draw: random.Random, where: str) -> str:
-    """Lists of values, which have no order; and values of the row with an extreme."""
+    """Draw a query of collected lists, whose order is undefined, and of values from the row with an extreme."""
     some = draw.choice(["", "", f" FILTER (WHERE {draw.choice(CONDITIONS)})"])
     calls = [
         f"max_by({draw.choice(list(TYPES))}, id){some} AS a", f"min_by({draw.choice(list(TYPES))}, id){some} AS b",
@@ -271,7 +271,7 @@ def _united(draw: random.Random, where: str) -> str:
 
 
 def _held(draw: random.Random, where: str) -> str:
-    """Subqueries about themselves alone."""
+    """Draw a query with uncorrelated subqueries."""
     one, other = draw.choice([*((key, key) for key in GROUPED if key != "fixed"), *ALIKE])
     no, call = draw.choice(["", "NOT "]), draw.choice(["max", "min", "count"])
     value = f"(SELECT {call}({other}) FROM t{where})"
@@ -290,7 +290,7 @@ def _held(draw: random.Random, where: str) -> str:
 
 
 def _seen(draw: random.Random, where: str) -> str:
-    """Correlated subqueries."""
+    """Draw a query with correlated subqueries."""
     one, other = draw.choice([*((key, key) for key in GROUPED if key != "fixed"), *ALIKE])
     no, more = draw.choice(["", "NOT "]), draw.choice(["", "AND o.id > 20", "AND o.yes"])
     rows = f"FROM t AS o WHERE o.{other} = t.{one} {more}"
@@ -326,12 +326,12 @@ def compared(both: tuple[Session, Session], text: str) -> None:
 
 
 def _type(kind: pa.DataType) -> str:
-    """The text of a type, without what Spark says of NULLs within it."""
+    """Return the text of a type, without the nullability of nested values."""
     return str(kind).replace(" not null", "")
 
 
 def _unordered(row: Any) -> list[Any]:
-    """The values of a row, those within lists and maps sorted: their order is not defined."""
+    """Return the values of a row with sorted lists and maps, whose order is undefined."""
 
     def ordered(value: Any) -> Any:
         if isinstance(value, dict):

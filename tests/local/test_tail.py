@@ -17,7 +17,7 @@ pytestmark = pytest.mark.inner
 
 
 def printed(table: Table, after: int, *batches: list[dict[str, object]]) -> list[tuple[object, ...]]:
-    """Return what is printed of commits that come while it looks: the commit's number, the change, key and value."""
+    """Return the commits that ``tail`` prints while they are made: number of the commit, change, key and value."""
     left, shown = list(batches), io.StringIO()
 
     def wait() -> bool:

@@ -40,7 +40,7 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
 def table(request: pytest.FixtureRequest, local: Session, monkeypatch: pytest.MonkeyPatch) -> Table:
-    """A table with one file of four row groups."""
+    """Make a table with one file of four row groups."""
     monkeypatch.setattr(parquet_sink, "ROW_GROUP_ROWS", 100)
     made = local.create_table(f"{request.param}.default.t", COLUMNS)
     made.append(ROWS)
@@ -48,13 +48,13 @@ def table(request: pytest.FixtureRequest, local: Session, monkeypatch: pytest.Mo
 
 
 def path_of(table: Table) -> Path:
-    """The path of a table's only file."""
+    """Return the path of a table's only file."""
     (file,) = table.splits().files
     return Path(Location.of(file.path).for_arrow)
 
 
 def chunks(path: Path) -> dict[tuple[int, str], bytes]:
-    """(Row group, column) -> the bytes of its pages."""
+    """Return (row group, column) -> the bytes of its pages."""
     data, footer = path.read_bytes(), pq.read_metadata(path)
     found = dict[tuple[int, str], bytes]()
     for group in range(footer.num_row_groups):
@@ -72,7 +72,7 @@ def expected(change: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def check(table: Table, rows: list[dict[str, Any]]) -> None:
-    """The table has these rows, in this order, for Trinity and for other readers of the file."""
+    """Check that Trinity and other readers of the file find these rows in this order."""
     assert table.to_arrow().to_pylist() == rows
     path = path_of(table)
     assert [list(row.values()) for row in pq.read_table(path).to_pylist()] == [list(row.values()) for row in rows]

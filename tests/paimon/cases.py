@@ -20,13 +20,13 @@ from trinity_conformance.playing.traces import History, Upsert
 
 @dataclass(frozen=True)
 class Case:
-    """One of them.
+    """A case.
 
     Attributes:
-        difference: its name.
+        difference: the name of the difference that it shows.
         history: the commits.
-        paimon: the rows that Paimon returns, or a part of the error that it fails with.
-        trinity: the rows that the rules ask for; None when a row must be refused.
+        paimon: the rows that Paimon returns, or a part of its error.
+        trinity: the rows that the rules require; None when a row must be refused.
     """
 
     difference: str
@@ -36,7 +36,7 @@ class Case:
 
 
 def _history(columns: dict[str, str], commits: Sequence[Sequence[tuple[Json, ...]]], **options: Any) -> History:
-    """A table with the key ``k``; each commit is a list of rows."""
+    """Return the history of a table with the key ``k``; each commit is a list of rows."""
     shape = Shape(tuple(Column(n, t, n != "k") for n, t in columns.items()), ("k",), **options)
     return History(shape, tuple(Upsert((tuple(rows),)) for rows in commits))
 

@@ -23,12 +23,12 @@ Cells = Mapping[tuple[Key, str], Any]
 
 @dataclass
 class Comparison:
-    """What came of one history or of many.
+    """The result of comparing one history or several.
 
     Attributes:
-        same: number of values that are the model's.
-        explained: difference -> number of values that it explains.
-        unexplained: what nothing explains, as lines.
+        same: the number of values that equal the model's.
+        explained: difference -> the number of values that it explains.
+        unexplained: the values without an explanation, as lines.
     """
 
     same: int = 0
@@ -36,19 +36,19 @@ class Comparison:
     unexplained: list[str] = field(default_factory=list)
 
     def add(self, other: Comparison) -> None:
-        """Takes in another one."""
+        """Add the counts of another comparison."""
         self.same += other.same
         self.explained.update(other.explained)
         self.unexplained += other.unexplained
 
 
 def compared(name: str, history: History, answer: Answer, model: type[EngineModel] = EngineModel) -> Comparison:
-    """Compares Paimon's rows with the model's, and with what the differences make of them.
+    """Compare Paimon's rows with the model's, and with the model's under the known differences.
 
     Args:
-        name: of the table, for people.
-        history: what was played.
-        answer: what Paimon made of it.
+        name: the table's name in messages.
+        history: the history.
+        answer: Paimon's answer to it.
         model: the model, or one with a fault.
     """
     found = Comparison()
@@ -79,7 +79,7 @@ def compared(name: str, history: History, answer: Answer, model: type[EngineMode
 
 
 def played(history: History, model: type[EngineModel] = EngineModel) -> Model:
-    """The model after a history."""
+    """Return the model after a history."""
     oracle = model_of(history.shape) if history.shape.engine == DEDUPLICATE else model(history.shape)
     for step in history.steps:
         if isinstance(step, Upsert):
@@ -99,21 +99,21 @@ def _listed(shape: Shape, rows: Mapping[Key, Row]) -> Iterator[tuple[tuple[Key, 
 
 
 def _sorted(shape: Shape, name: str, form: Any) -> Any:
-    """The form without the order of its elements, for functions whose elements Paimon has in hash order."""
+    """Return a value without the order of its elements, if Paimon orders them by hash."""
     unordered = name != _PRESENCE and shape.function_of(name) in _UNORDERED and isinstance(form, tuple)
     return Counter(form) if unordered else form
 
 
 @dataclass
 class _Predictions:
-    """Predictions with some of the differences, made when they are asked for."""
+    """Paimon's predicted values under sets of differences, computed when needed."""
 
     history: History
     model: type[EngineModel]
     made: dict[frozenset[str], Cells] = field(default_factory=dict)
 
     def cells(self, differences: frozenset[str]) -> Cells:
-        """What Paimon would return if these differences held; nothing when it failed."""
+        """Return the values that Paimon would return if these differences held; none where it would fail."""
         if differences not in self.made:
             try:
                 rows = Paimon(self.history, self.model, differences).merged()
@@ -123,7 +123,7 @@ class _Predictions:
         return self.made[differences]
 
     def responsible(self, place: tuple[Key, str], wanted: Any) -> list[str]:
-        """The differences without which the value would be another; else those that change it by themselves."""
+        """Return the differences without which the value would change; if there are none, each that changes it."""
         whole = self.cells(ALL).get(place)
         needed = [d for d in sorted(ALL) if self.cells(ALL - {d}).get(place) != whole]
         return needed or [d for d in sorted(ALL) if self.cells(frozenset({d})).get(place) != wanted]

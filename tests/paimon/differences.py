@@ -14,13 +14,13 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference.
+    """A difference between Paimon and Trinity.
 
     Attributes:
-        name: what the code calls it.
-        rules: the rules of semantics that Trinity follows instead, with spaces between.
-        paimon: what Paimon 0.9.0 does.
-        by_hand: True when generated histories do not have it.
+        name: its name in code.
+        rules: the ids of the rules that Trinity follows instead, separated by spaces.
+        paimon: the behaviour of Paimon 0.9.0.
+        by_hand: True when generated histories do not show it.
     """
 
     name: str

@@ -18,7 +18,7 @@ PACKAGE = "org.apache.paimon:paimon-spark-3.5:0.9.0"
 
 
 def started(folder: Path) -> SparkSession:
-    """A local Spark whose catalog ``paimon`` lies in the folder; Ivy fetches the JAR once."""
+    """Start a local Spark whose catalog ``paimon`` is in the folder; Ivy fetches the JAR once."""
     settings = {
         "spark.jars.packages": PACKAGE,
         "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
@@ -47,7 +47,7 @@ def started(folder: Path) -> SparkSession:
 
 
 def play(spark: SparkSession, folder: Path, table: dict[str, Any]) -> None:
-    """Makes a table, writes its commits and reads it."""
+    """Make a table, write its commits and read it."""
     name = f"paimon.d.{table['name']}"
     spark.sql(table["ddl"].format(table=name))
     for step in table["steps"]:
@@ -59,7 +59,7 @@ def play(spark: SparkSession, folder: Path, table: dict[str, Any]) -> None:
 
 
 def reason(error: Exception) -> str:
-    """The causes of an error, one a line."""
+    """Return the causes of an error, one a line."""
     causes, cause = [f"{type(error).__name__}: {error}"], getattr(error, "java_exception", None)
     while cause is not None:
         causes.append(str(cause.toString()).splitlines()[0])
@@ -68,7 +68,7 @@ def reason(error: Exception) -> str:
 
 
 def main(folder: Path) -> None:
-    """Plays the plan."""
+    """Play the plan."""
     spark = started(folder)
     for table in json.loads((folder / "plan.json").read_text()):
         try:

@@ -55,7 +55,7 @@ _OPTIONS: Final = ("ignore-retract", "distinct", "nested-key", "list-agg-delimit
 
 
 def chosen() -> Iterator[tuple[str, History]]:
-    """Name of a table, and its history."""
+    """Yield (name of a table, its history)."""
     for number in NUMBERS:
         history = _history(number)
         yield f"h{number}", readable(history)
@@ -91,7 +91,7 @@ def _functions(number: int) -> tuple[str, ...]:
 
 
 def _known_to_paimon(history: History) -> History:
-    """The history without what 0.9.0 lacks or cannot read."""
+    """Return the history without the features that Paimon 0.9.0 lacks or cannot read."""
     shape = history.shape
     options = {c: _options(shape, c) for c in shape.functions}
     known = replace(
@@ -125,7 +125,7 @@ def _adapted(shape: Shape, step: Upsert | Compact) -> Step:
 
 
 def _value(shape: Shape, name: str, value: Json) -> Json:
-    """Without NULL rows in nested tables, which are rows of NULLs there, and without days of the Julian calendar."""
+    """Return a value without NULL rows of nested tables, which Paimon reads as rows of NULLs, and Julian dates."""
     if shape.type_of(name).startswith("array<struct") and isinstance(value, tuple):
         return tuple(row for row in value if row is not None)
     if shape.type_of(name) == "date" and isinstance(value, str):
@@ -134,12 +134,12 @@ def _value(shape: Shape, name: str, value: Json) -> Json:
 
 
 def _whole(history: History) -> History:
-    """All rows in one commit; columns that a row omits are NULL in it."""
+    """Return the history with all rows in one commit; columns that a row omits are NULL."""
     return replace(history, steps=(Upsert((_rows(history),)),))
 
 
 def _brief(history: History) -> History:
-    """The first rows, in three commits."""
+    """Return the first rows of the history, in three commits."""
     rows = _rows(history)
     return replace(history, steps=tuple(Upsert((rows[at : at + _FEW],)) for at in range(0, 3 * _FEW, _FEW)))
 

@@ -25,11 +25,11 @@ _ROOT: Final = _DRIVER.parents[2]
 
 @dataclass(frozen=True)
 class Answer:
-    """What Paimon made of a history.
+    """Paimon's answer to a history.
 
     Attributes:
         rows: the merged rows; None when it failed.
-        error: why it failed.
+        error: the error.
     """
 
     rows: tuple[Row, ...] | None
@@ -37,11 +37,11 @@ class Answer:
 
 
 def answers(histories: Mapping[str, History], folder: Path) -> dict[str, Answer]:
-    """What Paimon makes of histories of upserts and compactions.
+    """Return Paimon's answers to histories of upserts and compactions.
 
     Args:
         histories: name of a table -> its history.
-        folder: where the tables lie.
+        folder: the folder of the tables.
     """
     plan = [_plan(name, history, folder) for name, history in histories.items()]
     (folder / "plan.json").write_text(json.dumps(plan))
@@ -70,7 +70,7 @@ def _plan(name: str, history: History, folder: Path) -> dict[str, object]:
 
 
 def _arrow(shape: Shape, step: Upsert) -> pa.Table:
-    """The rows of a commit; omitted columns are NULL, as in an INSERT with a list of columns."""
+    """Return the rows of a commit; omitted columns are NULL, as in an INSERT with a list of columns."""
     names = step.names or shape.names
     places = {name: place for place, name in enumerate(names)}
     columns = {
@@ -83,7 +83,7 @@ def _arrow(shape: Shape, step: Upsert) -> pa.Table:
 
 
 def _ddl(shape: Shape) -> str:
-    """Paimon's spelling. ``write-only``: nothing is compacted but when the history says so."""
+    """Return the CREATE TABLE for Paimon; ``write-only`` keeps it from compacting except where the history says so."""
     columns = ", ".join(f"{c.name} {c.type}{' NOT NULL' if c.name in shape.key else ''}" for c in shape.columns)
     parts = f" PARTITIONED BY ({', '.join(shape.partition_by)})" if shape.partition_by else ""
     own = {"primary-key": ",".join(shape.key), "bucket": "1"}

@@ -25,7 +25,7 @@ ALL: Final = frozenset(d.name for d in DIFFERENCES if not d.by_hand)
 
 
 class Failure(Exception):
-    """Paimon could not read the table.
+    """A table that Paimon could not read.
 
     Attributes:
         record: the row version at which it would fail.
@@ -38,11 +38,11 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Record(Version):
-    """A row version, or what several became: Paimon keeps the kind beside the row.
+    """A row version, or several folded ones; Paimon keeps the kind outside of the row.
 
     Attributes:
         kind: +I, +U, -U or -D.
-        place: (number of the step, number of the row) of the first of its rows.
+        place: (number of the step, number of the row) of its first row.
     """
 
     kind: str = "+I"
@@ -50,7 +50,7 @@ class Record(Version):
 
     @property
     def retract(self) -> bool:
-        """True for -U and -D."""
+        """Whether the kind is -U or -D."""
         return self.kind in ("-U", "-D")
 
 
@@ -87,10 +87,10 @@ def _functions(known: Mapping[str, Any], differences: frozenset[str]) -> dict[st
 
 
 class _Run:
-    """What Paimon's folds share; mixed into a fold of the model.
+    """The common part of Paimon's folds, mixed into a fold of the model.
 
     Attributes:
-        differences: names of the differences that hold.
+        differences: the names of the differences that hold.
     """
 
     differences: ClassVar[frozenset[str]] = ALL
@@ -109,7 +109,7 @@ class _Run:
         return version.kind if isinstance(version, Record) else super().kind_of(version)  # type: ignore[misc]
 
     def passes(self, version: Version) -> bool:
-        """A row after a -D that deletes meets no row that it could be folded into."""
+        """Return whether a row version is skipped. Raise Failure for an add after a -D that deletes the row."""
         assert isinstance(version, Record)
         if self.deleted and not version.retract:
             raise Failure("an add after remove-record-on-delete", version)
@@ -128,19 +128,19 @@ class _Run:
             self.so_far[name] = self.after(name, function, value)
 
     def is_late(self, name: str, sequence: Any) -> bool:
-        """Whether a row is older than its group."""
+        """Return whether a row is older than its sequence group."""
         group, fold = self._fold.shape.group_of(name), self._fold
         return group is not None and isinstance(fold, PartialUpdateFold) and not fold.accepts(group, sequence)
 
     def after(self, name: str, function: Function, value: Value) -> Any:
-        """The accumulator after a row. What a first_* function has seen, it remembers beside it."""
+        """Return the accumulator after a row. A first_* function records separately that it has a value."""
         kind = self._fold.shape.function_of(name) or ""
         if kind.startswith("first_"):
             return self.first(name, kind, self.so_far.get(name), value)
         return function.add(self.so_far.get(name), value)
 
     def before(self, name: str, function: Function, value: Value) -> Any:
-        """The accumulator after a late row: the two change places."""
+        """Return the accumulator after a late row, with the arguments of the function exchanged."""
         kind, acc = self._fold.shape.function_of(name) or "", self.so_far.get(name)
         if kind.startswith("first_"):
             return self.first(name, kind, value, acc)
@@ -149,7 +149,7 @@ class _Run:
         return function.add(function.add(None, value), acc)
 
     def first(self, name: str, kind: str, one: Value, other: Value) -> Value:
-        """``agg`` of first_value and first_non_null_value."""
+        """Return the accumulator of first_value and first_non_null_value."""
         if name in self.initialized or (other is None and kind != "first_value"):
             return one
         self.initialized.add(name)
@@ -165,7 +165,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _PaimonShape(Shape):
-    """The table, with functions of the columns that have none in Trinity."""
+    """The shape of a table, with the functions that Paimon adds to columns without one."""
 
     differences: frozenset[str] = ALL
 
@@ -181,12 +181,12 @@ class Paimon:
     """A table of Paimon, in which the known differences hold.
 
     Args:
-        history: upserts and compactions.
-        model: the model that has everything else.
-        differences: those that hold.
+        history: the upserts and compactions.
+        model: the model for all other behaviour.
+        differences: the differences that hold.
 
     Raises:
-        Failure: a merge that Paimon fails in.
+        Failure: Paimon fails in a merge.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Paimon:
         return type(fold.__name__, (_Run, fold), {"functions": functions, "differences": self.differences})
 
     def merged(self) -> dict[Key, Row]:
-        """The merged read."""
+        """Return the merged rows by key."""
         found = {key: self._merged(runs) for key, runs in self.runs.items()}
         return {key: record.row for key, record in found.items() if record is not None and not record.retract}
 
@@ -239,7 +239,7 @@ class Paimon:
         return [merged]
 
     def _merged(self, records: list[Record]) -> Record | None:
-        """What Paimon makes of the records of a key in one pass; None for nothing."""
+        """Fold the records of a key in one pass; return None where no row is left."""
         if not records:
             return None
         ordered = cast(list[Record], self.model.fold_order(cast(list[Version], records)))
@@ -261,7 +261,7 @@ class Paimon:
 
 
 def readable(history: History) -> History:
-    """The history with the kinds of some rows changed, so that Paimon 0.9.0 can read it."""
+    """Return the history with the kinds of some rows changed, so that Paimon 0.9.0 can read it."""
     while True:
         try:
             Paimon(history).merged()
@@ -272,7 +272,7 @@ def readable(history: History) -> History:
 
 
 def _mended(history: History, number: int, row_number: int) -> History:
-    """Without groups an add becomes -U, and a -U becomes -D; with groups a retract becomes an add."""
+    """Change the kind of one row: without groups an add to -U, and a -U to -D; with groups a retract to an add."""
     shape, step = history.shape, history.steps[number]
     assert isinstance(step, Upsert)
     place = (step.names or shape.names).index(shape.row_kind or "")

@@ -42,7 +42,7 @@ FAULTS: Final = (
 
 @pytest.fixture(scope="module")
 def paimon(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
-    """What Paimon makes of all histories."""
+    """Return Paimon's answers to all histories."""
     made_by_hand = {table(case): case.history for case in CASES}
     return answers({**HISTORIES, **made_by_hand}, tmp_path_factory.mktemp("paimon"))
 

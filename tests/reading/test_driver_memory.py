@@ -28,7 +28,7 @@ CASES = [
 
 
 def sent_to_driver(session: Session, work: Callable[[], object]) -> int:
-    """Bytes of the results of all tasks, Spark's own facts about them among these."""
+    """Return the bytes of all task results that reach the driver, Spark's own accumulators included."""
     context: Any = session.spark.sparkContext
     context._jsc.sc().listenerBus().waitUntilEmpty()
     before = {stage.stageId() for stage in stages(context)}
@@ -38,7 +38,7 @@ def sent_to_driver(session: Session, work: Callable[[], object]) -> int:
 
 
 def stages(context: Any) -> list[Any]:
-    """The stages that Spark remembers."""
+    """Return the stages that Spark still lists."""
     gateway, store = context._gateway, context._jsc.sc().statusStore()
     found = store.stageList(None, False, False, gateway.new_array(gateway.jvm.double, 0), None)
     return [found.apply(n) for n in range(found.size())]

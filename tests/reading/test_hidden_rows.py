@@ -62,7 +62,7 @@ TABLES: dict[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Gone(Deletes):
-    """Deleted rows that nobody has written down."""
+    """Deleted rows without a file."""
 
     places: tuple[int, ...] = ()
 
@@ -76,9 +76,9 @@ class Gone(Deletes):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A version: rows of its files, how many commits of the log were there when it was first read, and keys to ask for.
+    """A version for a search: its rows, the number of log commits at the first read, and the keys to look up.
 
-    Under ``buckets`` the base has a file for each of so many, in order of the key.
+    With ``buckets``, the base has a file for each bucket, in order of the key.
     """
 
     properties: Mapping[str, str]
@@ -184,7 +184,7 @@ def test_both_executors_read_the_rows_of_one_plan(spark: SparkSession, drawn: Dr
 
 
 class Asked:
-    """What a search asks of Spark."""
+    """The questions of a search to Spark."""
 
     def __init__(self, master: str) -> None:
         self.sparkContext = SimpleNamespace(defaultParallelism=2, master=master)
@@ -237,7 +237,7 @@ def _splits(folder: Path, drawn: Drawn) -> SplitSource:
 
 
 def _parts(drawn: Drawn) -> list[list[int]]:
-    """The numbers of the rows in each file of the base."""
+    """Return the row numbers of each file of the base."""
     numbers = list(range(len(drawn.base)))
     if drawn.buckets is None:
         return [numbers[: drawn.cut], numbers[drawn.cut :]]
@@ -260,13 +260,13 @@ def _tombstone(row: Row) -> Row:
 
 
 def _until(whole: SplitSource, log: Sequence[DataFile]) -> SplitSource:
-    """The version with so much of the log."""
+    """Return the version with only these files of the log."""
     base = [f for f in whole.files if f.tier is Tier.BASE]
     return replace(whole, files=(*reversed(log), *base))
 
 
 def _shown(version: SplitSource, hidden: Mapping[str, np.ndarray]) -> set[Place]:
-    """The places of the rows that are left when bits and deleted rows are taken away."""
+    """Return the positions of the rows that remain without those hidden by the bits, and without deleted rows."""
     found = set()
     for file in version.files:
         words = hidden.get(file.path, bitmap_of(np.array([], int), file.rows))
@@ -277,7 +277,7 @@ def _shown(version: SplitSource, hidden: Mapping[str, np.ndarray]) -> set[Place]
 
 
 def _asked(drawn: Drawn, version: SplitSource) -> tuple[pa.Table, set[Place]]:
-    """The keys that are asked for, and the places of all rows that have them."""
+    """Return the keys to look up, and the positions of all their rows."""
     keys = [tuple(row[k] for k in drawn.key) for row in drawn.asked]
     rows = {f.path: pq.read_table(f.path).to_pylist() for f in version.files}
     places = {
@@ -290,7 +290,7 @@ def _asked(drawn: Drawn, version: SplitSource) -> tuple[pa.Table, set[Place]]:
 
 
 def _live(drawn: Drawn, version: SplitSource) -> set[Place]:
-    """The places of the rows that a fold shows."""
+    """Return the positions of the rows that a fold shows."""
     options = drawn.properties
     rows = {f.path: pq.read_table(f.path).to_pylist() for f in (*version.files, *version.sidecar)}
 
@@ -320,7 +320,7 @@ def _live(drawn: Drawn, version: SplitSource) -> set[Place]:
 
 
 def _beats(options: Mapping[str, str], earlier: Row, later: Row) -> bool:
-    """True when the earlier row wins (K3, K4, E2)."""
+    """Return whether the earlier row wins (K3, K4, E2)."""
     if "merge-engine" in options:
         return True
     names = options.get("sequence.field", options.get("watermark-key", ""))

@@ -42,7 +42,7 @@ def definition(*types: str) -> TableDefinition:
 
 
 def left(table: TableDefinition, where: str, types: str | None = None) -> set[int]:
-    """The buckets whose files a predicate leaves."""
+    """Return the buckets that remain after pruning by a predicate."""
     types = bucket_types(table) if types is None else types
     files = [DataFile(f"/t/{n}.parquet", 1, 1, bucket=Bucket(n, COUNT, types)) for n in range(COUNT)]
     return {f.bucket.index for f in prune(files, Predicate.of(table, where, lambda: "America/New_York")) if f.bucket}
@@ -96,7 +96,7 @@ def test_keys_that_were_hashed_by_other_types_may_be_anywhere() -> None:
 
 @pytest.fixture
 def stock(session: Session, tiered_fmt: str) -> Table:
-    """Two hundred rows in eight buckets, a tenth of them changed since."""
+    """Make a table of two hundred rows in eight buckets, a tenth of which has changed since."""
     columns = [Column("name", "string"), Column("number", "decimal(10,2)"), Column("ts", "int"), Column("v", "string")]
     options = {"watermark-key": "ts", "bucket": "8"}
     table = session.create_table(

@@ -40,7 +40,7 @@ KEY = {"k": "double", "part": "string"}
 
 
 def history(columns: Mapping[str, str], seed: int, rows: int = 60) -> pa.Table:
-    """Row versions of few keys with values that order them in every way."""
+    """Return row versions of few keys, whose values order them in every way."""
     chosen = random.Random(seed)
     arrays = {}
     for name, kind in columns.items():
@@ -78,7 +78,7 @@ PARTIAL = {
 
 
 def functions(columns: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
-    """An aggregation table whose columns are called as their functions, and a number."""
+    """Return the options of an aggregation table whose columns are named after their functions."""
     named = {f"fields.{c}.aggregate-function": c.rstrip("0123456789") for c in columns}
     return {"merge-engine": "aggregation", **named, **{f"fields.{option}": v for option, v in options.items()}}
 

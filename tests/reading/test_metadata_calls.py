@@ -39,7 +39,7 @@ def _rows(*keys: int) -> pa.Table:
 
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def table(request: pytest.FixtureRequest, session: Session, tiered_fmt: str) -> Table:
-    """A table of two commits, in the current schema as ``t``, and another, ``beside``, of the same columns."""
+    """Make two tables of two commits in the current schema: ``t``, which is returned, and ``beside``."""
     session.use(tiered_fmt, "default")
     key = ["k"] if request.param == "keyed" else []
     made = [
@@ -56,7 +56,7 @@ def table(request: pytest.FixtureRequest, session: Session, tiered_fmt: str) -> 
 
 @contextmanager
 def _counting(metadata: ConnectorMetadata) -> Iterator[Counter[str]]:
-    """Counts the calls of the metadata's methods, those that it makes of its own too."""
+    """Count the calls of the metadata's methods, also those among themselves."""
     found: Counter[str] = Counter()
 
     def called(name: str, method: Callable[..., Any], *args: Any, **named: Any) -> Any:

@@ -38,7 +38,7 @@ _MERGE: Final = (
 
 @contextmanager
 def _reading(table: Table) -> Iterator[Counter[str]]:
-    """Counts how often files below the table's folder are opened to be read; by their names there."""
+    """Count how often files below the table's folder are read, by name."""
     found: Counter[str] = Counter()
     get = ObjectStore.get
 
@@ -52,7 +52,7 @@ def _reading(table: Table) -> Iterator[Counter[str]]:
 
 
 def _most(reads: Counter[str], fmt: str) -> dict[str, int]:
-    """The reads of the file of a kind that was read most."""
+    """Return kind of file -> the most reads of one file of that kind."""
     kinds = _KINDS[fmt].items()
     most = {k: max((n for name, n in reads.items() if re.fullmatch(text, name)), default=0) for k, text in kinds}
     return {kind: times for kind, times in most.items() if times}
@@ -60,7 +60,7 @@ def _most(reads: Counter[str], fmt: str) -> dict[str, int]:
 
 @pytest.fixture(params=["iceberg", *(pytest.param(f, marks=pytest.mark.full) for f in ("parquet", "delta"))])
 def table(request: pytest.FixtureRequest, session: Session) -> Table:
-    """A keyed table of two commits, in the current schema as ``t``."""
+    """Make a keyed table of two commits, in the current schema as ``t``."""
     session.use(request.param, "default")
     columns = [Column("k", "int"), Column("v", "string")]
     made = session.create_table(f"{request.param}.default.t", columns, primary_key=["k"])
@@ -159,7 +159,7 @@ _NEWEST: Final = {
 
 @contextmanager
 def _loading(newest: str) -> Iterator[Counter[str]]:
-    """Counts the looks at the file of the newest version, and what is parsed."""
+    """Count how often the newest version is checked for, and how often definitions and options are parsed."""
     found: Counter[str] = Counter()
     stat, define, parse = ObjectStore.stat, TableDefinition.from_dict, _Parser.parse
 

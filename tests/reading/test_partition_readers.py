@@ -139,7 +139,7 @@ COLUMNS = "id BIGINT, ts TIMESTAMP, n INT, d DATE, x DECIMAL(10,2), b BINARY, s 
 
 
 def transformed() -> Iterator[dict[str, Any]]:
-    """Rows whose values cross each other as they come."""
+    """Yield rows whose values are not in order."""
     instants = [None, dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), dt.datetime(2024, 2, 29, 1, tzinfo=UTC)]
     decimals = [Decimal("-0.01"), None, Decimal("10.65"), Decimal("99999999.99")]
     for v in range(40):

@@ -91,7 +91,7 @@ def test_a_damaged_file_of_positions_is_named(tmp_path: Path, damage: str) -> No
 
 
 def left(files: list[DataFile], lengths: tuple[int, ...] = (1 << 10, 1 << 18)) -> dict[str, list[int]]:
-    """The rows of each file that the bits leave, as the scan's expression takes them."""
+    """Return the rows of each file that the bits keep, computed as in the scan's expression."""
     bits = bits_of(files, lengths=lengths)
     words = bits.words.to_pylist()
     found = {}

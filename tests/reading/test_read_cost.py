@@ -22,7 +22,7 @@ SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 def version(
     base: int, log: int, commits: int = 1, *, deleted: int = 0, origin: Origin = Origin.OWN, engine: str = "deduplicate"
 ) -> SplitSource:
-    """A version of a table with so many rows in each tier, the log's in files of one commit each."""
+    """Return a version with this many rows in each tier; each file of the log is one commit."""
     columns = (Column("k", "bigint", nullable=False), Column("v", "bigint"))
     definition = TableDefinition("default", "t", columns, ("k",), properties={"merge-engine": engine})
     deletes = PositionDeletes(deleted, ("/t/deletes",)) if deleted else None

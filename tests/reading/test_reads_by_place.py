@@ -23,7 +23,7 @@ Rows = list[tuple[int, int, str]]
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
-    """The searches of a test, of whatever small tables."""
+    """Record the searches of a test, also those in small tables."""
     found: list[Search] = []
 
     def noted(*given: Any) -> Search:
@@ -47,7 +47,7 @@ def made(session: Session, fmt: str) -> Table:
 
 
 def put(table: Table, *rows: tuple[int, int, str | None]) -> None:
-    """Upserts (id, ts, v), which deletes the row where v is None."""
+    """Upsert (id, ts, v); v None deletes the row."""
     ids, stamps, values = zip(*rows, strict=True)
     gone = [v is None for v in values]
     table.upsert(

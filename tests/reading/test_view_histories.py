@@ -35,7 +35,7 @@ UNSAID = {
 
 
 class Viewed(TrinitySubject):
-    """A table that is written by Trinity, and read by an engine that is given the text of its merge view.
+    """A table that Trinity writes, and another engine reads through its merge view.
 
     Args:
         connector, spark, folder: as for the subject.
@@ -84,7 +84,7 @@ class Viewed(TrinitySubject):
 
 
 def drawn(number: int, dialect: str) -> History:
-    """A history of a table whose functions a view can have, but for products of decimals in some."""
+    """Return a history of a table whose aggregate functions the dialect's view supports."""
     profile = engine_rota(number)
     functions = tuple(f for f in profile.functions if f not in UNSAID[dialect])
     return sample(engine_histories(replace(profile, functions=functions)), number)

@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 class Notes:
-    """What a process did, a line for each beginning and end: ``begin 3 transfer``, ``done 3``, ``lost 3``."""
+    """The notes of a process, one line for each begin and end: ``begin 3 transfer``, ``done 3``, ``lost 3``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,19 +46,19 @@ class Notes:
             out.write(line + "\n")
 
     def count(self, what: str) -> tuple[int, int]:
-        """How often something is known to have been done, and how often at most."""
+        """Return how often an action was done for certain, and how often at most."""
         ends = [self.ended.get(number) for number, name in self.begun if name == what]
         return ends.count("done"), ends.count("done") + ends.count(None)
 
 
 class Worker:
-    """What a process can do to the tables of the soak."""
+    """The actions of a process on the tables of the soak test."""
 
     def __init__(self, session: Session, fmt: str, number: int, draw: random.Random) -> None:
         self._session, self._schema, self._number, self._draw = session, f"{fmt}.default", number, draw
 
     def transfer(self, step: int) -> None:
-        """Moves money between two accounts."""
+        """Move money between two accounts."""
         one, other = self._draw.sample(range(ACCOUNTS), 2)
         amount = self._draw.randint(1, 9)
         self._session.sql(
@@ -67,41 +67,41 @@ class Worker:
         )
 
     def increment(self, step: int) -> None:
-        """Counts one up where all do."""
+        """Increment the counter that all processes share."""
         self._session.sql(f"UPDATE {self._schema}.counters SET n = n + 1 WHERE id = 0")
 
     def append(self, step: int) -> None:
-        """A row of a plain table, once and for all (L4)."""
+        """Append a row to a plain table exactly once (L4)."""
         row = {"worker": pa.array([self._number], pa.int32()), "step": pa.array([step], pa.int32())}
         self._session.table(f"{self._schema}.events").append(pa.table(row), txn=(f"worker {self._number}", step))
 
     def upsert(self, step: int) -> None:
-        """The newest step of this process."""
+        """Upsert the newest step of this process."""
         row = {"worker": pa.array([self._number], pa.int32()), "step": pa.array([step], pa.int32())}
         self._session.table(f"{self._schema}.latest").upsert(pa.table(row))
 
     def read(self, step: int) -> None:
-        """No money is made or lost, whatever is under way."""
+        """Check that the sum of all accounts is unchanged, whatever other processes do."""
         [row] = self._session.sql(f"SELECT sum(balance) s, count(*) n FROM {self._schema}.accounts").collect()
         if (row.s, row.n) != (TOTAL, ACCOUNTS):
             raise AssertionError(f"{row.n} accounts hold {row.s}")
 
     def change_other_table(self, step: int) -> None:
-        """A row of a table that others drop and make."""
+        """Append a row to a table that other processes drop and make."""
         self._session.table(f"{self._schema}.aside").append(pa.table({"k": pa.array([step], pa.int32())}))
 
     def compact(self, step: int) -> None:
-        """One of the tables, as far as it is worth it, or in full."""
+        """Compact one of the tables, where needed or in full."""
         table = self._draw.choice(["accounts", "counters", "events", "latest"])
         self._session.table(f"{self._schema}.{table}").compact(full=self._draw.random() < 0.5)
 
     def vacuum(self, step: int) -> None:
-        """Nothing that is under way takes as long."""
+        """Vacuum with a retention longer than any running statement."""
         table = self._draw.choice(["accounts", "counters", "events", "latest", "aside"])
         self._session.table(f"{self._schema}.{table}").vacuum("2 minutes")
 
     def alter(self, step: int) -> None:
-        """Another column of the accounts, or one less."""
+        """Add a column to the accounts, or drop it again."""
         table = self._session.table(f"{self._schema}.accounts")
         extra = [c.name for c in table.definition.visible if c.name.startswith("extra")]
         if extra:
@@ -110,7 +110,7 @@ class Worker:
             table.add_column(Column(f"extra{step}", "int"))
 
     def remake(self, step: int) -> None:
-        """Another table under the name of one."""
+        """Replace a table by a new one of the same name."""
         self._session.sql(f"DROP TABLE IF EXISTS {self._schema}.aside")
         self._session.sql(f"CREATE TABLE IF NOT EXISTS {self._schema}.aside (k INT)")
 

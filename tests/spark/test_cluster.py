@@ -38,13 +38,13 @@ def cluster() -> Iterator[Cluster]:
 
 
 def ran(*words: str) -> subprocess.CompletedProcess[str]:
-    """A program that finds Trinity as this one does, on the executors, too."""
+    """Run a program that can import Trinity, on the executors, too."""
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
     return subprocess.run(words, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
 
 
 def wanted() -> dict[int, tuple[int, str]]:
-    """The rows that the steps leave, by key."""
+    """Return the rows that the steps leave, by key."""
     rows = {k: (1, f"v1 {k}") for k in range(3 * COUNT)}
     rows |= {k: (2, f"v2 {k}") for k in range(COUNT // 2)}
     rows = {k: (9, "merged") if k % 5 == 1 else row for k, row in rows.items() if k % 5}
@@ -57,7 +57,7 @@ def test_executors_are_killed_and_nothing_is_lost_or_doubled(
     step, requests, killed = tmp_path / "step", dict.fromkeys(KILLED, 0), set[str]()
 
     def kills(request: Request, ask: Any) -> Answer | None:
-        """At the third request for a data file of each step."""
+        """Kill an executor at the third request for a data file of each step."""
         now = step.read_text() if step.exists() else ""
         if now in KILLED and ".parquet" in request.path:
             requests[now] += 1

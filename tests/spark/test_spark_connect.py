@@ -151,7 +151,7 @@ def test_a_server_without_trinity_is_told(tmp_path: Path) -> None:
 
 
 def _bare(folder: Path) -> str:
-    """A Python without Trinity, and with what Spark's workers need."""
+    """Return the path of a Python without Trinity, but with the packages that Spark's workers need."""
     program = folder / "python"
     hidden = "import sys; sys.modules['trinity'] = None"
     (folder / "sitecustomize.py").write_text(hidden)

@@ -56,7 +56,7 @@ ALONE: Final = [{key: value} for key, value in HOSTILE.items()] + [
 
 @contextmanager
 def under(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Runs with settings of the user's, which are still there at the end."""
+    """Run with Spark settings of the user; check at the end that they are unchanged."""
     before = {key: spark.conf.get(key, None) for key in settings}
     given = {key: before[key] for key in settings if key in spark.conf.getAll}
     for key, value in settings.items():
@@ -102,7 +102,7 @@ STATEMENTS: Final = """
 
 
 def answers(session: Session, table: str) -> list[Any]:
-    """What every statement tells: rows and types, or the code of its error."""
+    """Return the rows and types of every statement, or the code of its error."""
     found: list[Any] = []
     for line in filter(None, map(str.strip, STATEMENTS.splitlines())):
         try:

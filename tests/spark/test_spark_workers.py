@@ -66,7 +66,7 @@ def by_sql(table: Table, rows: DataFrame) -> None:
 
 
 def by_rdd(table: Table, rows: DataFrame) -> None:
-    """Spark hands on the error of an RDD as Java's own."""
+    """Append by an RDD, whose errors Spark passes on as Java's."""
     table.append(rows.sparkSession.createDataFrame(rows.rdd, "id int"))
 
 
@@ -114,7 +114,7 @@ def ran(way: str, folder: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment of Python's without Trinity."""
+    """Make a Python environment without Trinity, and return the folder of its programs."""
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder, symlinks=True)
     return folder / "bin"

@@ -37,7 +37,7 @@ DOORS: Final[dict[str, tuple[Callable[[Table, DataFrame], Any], str]]] = {
 
 @pytest.fixture
 def stopped(warehouse: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Table, DataFrame]]:
-    """A table of a session that was given a Spark, and a DataFrame, when that was stopped as far as pyspark knows."""
+    """Yield a table and a DataFrame of a session whose Spark has been stopped, as far as pyspark knows."""
     with trinity.connect(warehouse, spark=spark) as session:
         table = session.create_table("t", [Column("id", "int")], primary_key=["id"])
         table.upsert(pa.table({"id": pa.array([1], pa.int32())}))

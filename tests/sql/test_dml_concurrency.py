@@ -24,7 +24,7 @@ KINDS = {"plain": "", "keyed": ", PRIMARY KEY (id)"}
 
 @pytest.fixture(params=KINDS)
 def counter(session: Session, fmt: str, request: pytest.FixtureRequest) -> str:
-    """A table of counters; its full name."""
+    """Make a table of counters, and return its full name."""
     session.sql(f"CREATE TABLE {fmt}.default.counters (id INT, n INT{KINDS[request.param]})")
     session.sql(f"INSERT INTO {fmt}.default.counters VALUES (1, 0), (2, 0)")
     return f"{fmt}.default.counters"

@@ -65,17 +65,17 @@ def said_by_duckdb(statement: Statement, effect: Effect) -> bool:
 
 
 def asks_twice(statement: Statement) -> bool:
-    """Whether conditions of a MERGE have several subqueries, which DuckDB 2.0 cannot bind: an internal error."""
+    """Return whether a MERGE has several subqueries in its conditions: DuckDB 2.0 fails with an internal error."""
     return statement.kind == "MERGE" and statement.sql("t", Shape((), ()), "duckdb").count("SELECT q.m") > 1
 
 
 def deletes_once(statement: Statement) -> bool:
-    """Whether a MERGE deletes a row once that several source rows match."""
+    """Return whether a MERGE deletes a row only once that several source rows match."""
     return statement.kind == "MERGE" and statement.deletes_matches
 
 
 def narrowed(history: History, chosen: Asked = accepted) -> History:
-    """The history with those statements alone that an engine is asked about."""
+    """Return the history with only the statements that an engine is tested with."""
     model, kept = DmlModel(history.shape), list[Step]()
     for step in history.steps:
         if isinstance(step, Change):
@@ -158,7 +158,7 @@ def test_the_model_agrees_with_the_formats_own_statements(
 
 
 class BesideDuckDb(TrinitySubject):
-    """An adapter whose every statement runs in DuckDB too: both must have changed the same rows."""
+    """An adapter whose every statement also runs in DuckDB; both must change the same rows."""
 
     def create(self, shape: Shape) -> None:
         self.other = DuckDb()

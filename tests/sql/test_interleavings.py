@@ -23,7 +23,7 @@ TRIPLES = 40
 
 @pytest.fixture
 def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[trinity.Session]:
-    """A session with a catalog ``c`` of the connector that the test names."""
+    """Yield a session with a catalog ``c`` of the connector that the test names."""
     options = {"connector": request.param, "warehouse": str(tmp_path)}
     with trinity.connect(spark=spark, catalogs={"c": options}, catalog="c") as session:
         yield session

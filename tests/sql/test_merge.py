@@ -35,13 +35,13 @@ MERGE INTO accounts t USING monthly_accounts_update s
 
 @pytest.fixture(params=["plain", pytest.param("keyed", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Tables without and with a primary key."""
+    """Return each kind of table: without and with a primary key."""
     return str(request.param)
 
 
 @pytest.fixture
 def sql(session: Session, tiered_fmt: str, kind: str) -> Session:
-    """A session whose current schema holds the target t: (1, 10, a), (2, 20, b), (3, 30, NULL)."""
+    """Return a session whose current schema has the target t: (1, 10, a), (2, 20, b), (3, 30, NULL)."""
     session.use(tiered_fmt, "default")
     make_target(session, keyed=kind == "keyed")
     return session
@@ -51,7 +51,7 @@ START = [(1, 10, "a"), (2, 20, "b"), (3, 30, None)]
 
 
 def changed(session: Session, text: str, dialect: str = "spark") -> tuple[int, int, int]:
-    """(updated, deleted, inserted) of a statement."""
+    """Return (updated, deleted, inserted) of a statement."""
     (counts,) = session.sql(text, dialect=dialect).collect()
     assert counts.num_affected_rows == sum(counts[1:])
     return counts.num_updated_rows, counts.num_deleted_rows, counts.num_inserted_rows

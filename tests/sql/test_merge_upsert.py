@@ -30,7 +30,7 @@ SOURCES = {
 
 @pytest.fixture
 def tables(session: Session, tiered_fmt: str) -> tuple[str, str]:
-    """Two tables of the same rows: in the base, in the log, deleted."""
+    """Make two tables with the same rows: in the base, in the log, and deleted."""
     names = (f"{tiered_fmt}.default.one", f"{tiered_fmt}.default.other")
     for name in names:
         session.sql(f"CREATE TABLE {name} {COLUMNS} {OPTIONS}")
@@ -42,7 +42,7 @@ def tables(session: Session, tiered_fmt: str) -> tuple[str, str]:
 
 
 def outcome(session: Session, table: str, source: str, clauses: str) -> Any:
-    """What a MERGE did: its counts, or the error, and the rows and versions of rows that are there then."""
+    """Run a MERGE, and return its counts or its error, with the rows and row versions afterwards."""
     session.sql(f"SELECT * FROM VALUES {source}").toDF("k", "a", "w", "d").createOrReplaceTempView("s")
     try:
         reported: Any = tuple(

@@ -39,7 +39,7 @@ HARMLESS: Final = (
 
 @pytest.fixture
 def opened(warehouse: Path, session: Session) -> Iterator[Session]:
-    """A session that allows code, over the same warehouse."""
+    """Yield a session that allows code, over the same warehouse."""
     with trinity.connect(warehouse, allow_code=True) as found:
         yield found
 

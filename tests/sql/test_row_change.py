@@ -35,7 +35,7 @@ def row(region: str | None, id_: int | None, tags: list[str] | None, operation: 
 
 
 def page(rows: list[tuple[Any, Any, Any]]) -> pa.RecordBatch:
-    """(old region, row id, merge row) of each row of the join."""
+    """Return a page of the join's rows: (old region, row id, merge row)."""
     regions, row_ids, merge_rows = zip(*rows, strict=True) if rows else ((), (), ())
     return pa.record_batch(
         [pa.array(regions, pa.string()), pa.array(row_ids, ROW_ID), pa.array(merge_rows, MERGE_ROW)],

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.inner
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """A target t, a source u of the same catalog, and a table t of another one; no test changes them."""
+    """Yield a session with a target t, a source u, and a table t in another catalog; no test changes them."""
     with trinity.connect(tmp_path_factory.mktemp("dml")) as session:
         session.sql("CREATE TABLE t (id INT, v INT, n STRING DEFAULT 'none', at STRUCT<x: INT>)")
         session.sql("CREATE TABLE u (id INT, w BIGINT)")

@@ -19,7 +19,7 @@ COUNTS = ["num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inse
 
 @pytest.fixture
 def sales(session: Session, fmt: str) -> Session:
-    """A session whose current schema is ``<fmt>.sales`` with the keyed table ``orders`` of three rows."""
+    """Return a session whose current schema is ``<fmt>.sales``, with the keyed table ``orders`` of three rows."""
     session.sql(f"CREATE SCHEMA {fmt}.sales")
     session.sql(f"USE {fmt}.sales")
     session.sql(

@@ -38,7 +38,7 @@ QUERIES: Final = (
 
 
 class Draw:
-    """Boolean expressions over ``t``."""
+    """A generator of Boolean expressions over ``t``."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.inner
 
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Tables without and with a primary key."""
+    """Return each kind of table: without and with a primary key."""
     return str(request.param)
 
 
 @pytest.fixture
 def sql(session: Session, tiered_fmt: str, kind: str) -> Session:
-    """The target t: (1, 10, a), (2, 20, b), (3, 30, NULL), and u: (1, 100), (1, 101), (4, 400), (NULL, 0)."""
+    """Make the target t: (1, 10, a), (2, 20, b), (3, 30, NULL), and u: (1, 100), (1, 101), (4, 400), (NULL, 0)."""
     session.use(tiered_fmt, "default")
     make_target(session, keyed=kind == "keyed")
     session.sql("CREATE TABLE u (id INT, w INT)")

@@ -16,7 +16,7 @@ Rows = list[tuple[object, ...]]
 
 @pytest.fixture
 def lake(session: Session, tiered_fmt: str) -> Iterator[Session]:
-    """A keyed table with a late row, and a Spark that has its views taken away afterwards."""
+    """Make a keyed table with a late row; drop the views in Spark afterwards."""
     session.use(tiered_fmt, "default")
     session.sql("CREATE TABLE t (id INT PRIMARY KEY, w INT) TBLPROPERTIES ('watermark-key' = 'w')")
     session.sql("INSERT INTO t VALUES (1, 5), (2, 5)")

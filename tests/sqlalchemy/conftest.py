@@ -14,7 +14,7 @@ from trinity import Session
 
 @pytest.fixture
 def engine(warehouse: Path) -> Iterator[sa.Engine]:
-    """An engine that never starts Spark."""
+    """Yield an engine that never starts Spark."""
     found = sa.create_engine(f"trinity:///{warehouse}?engine=local")
     yield found
     found.dispose()
@@ -22,6 +22,6 @@ def engine(warehouse: Path) -> Iterator[sa.Engine]:
 
 @pytest.fixture
 def second_session(warehouse: Path) -> Iterator[Session]:
-    """A session over the same warehouse."""
+    """Yield a second session over the same warehouse."""
     with trinity.connect(warehouse, engine="local") as opened:
         yield opened

@@ -21,11 +21,11 @@ NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 
 class Base(DeclarativeBase):
-    """The models of these tests."""
+    """The base of these tests' models."""
 
 
 class Order(Base):
-    """A keyed table, with a word of SQL for a column."""
+    """A keyed table with a column named by a keyword of SQL."""
 
     __tablename__ = "orders"
     __table_args__ = (sa.CheckConstraint("id > 0", name="positive"), {"trinity_properties": {"watermark-key": "at"}})

@@ -16,7 +16,7 @@ SHORT = "InsertBehavior or SimpleUpdateDelete or NumericTest or DateTimeTest"
 
 
 def play(warehouse: Path, *words: str) -> str:
-    """Plays the suite in a process of its own, for its plugin is one of all tests, and returns what it says."""
+    """Run the suite in a process of its own, as its plugin would affect all tests, and return its output."""
     url = f"trinity:///{warehouse}?engine=local"
     command = [sys.executable, "-m", "pytest", "-c", f"{PLACE}/setup.cfg", f"--rootdir={PLACE}", f"--dburi={url}"]
     done = subprocess.run([*command, *words, f"{PLACE}"], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -52,7 +52,7 @@ def _make(session: Session, fmt: str) -> None:
 
 
 def _live(role: str, number: int, warehouse: Path, fmt: str, notes: Path) -> None:
-    """Runs a process, and the next one whenever it was killed."""
+    """Run a process, and start it again whenever it was killed."""
     for life in range(LIVES):
         given = (role, number, life, ACTIONS[role], warehouse, fmt, notes)
         command = [sys.executable, str(CHILD), *map(str, given)]

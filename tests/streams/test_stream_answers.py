@@ -30,7 +30,7 @@ def opened(warehouse: Path) -> Iterator[Session]:
 
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This process as Spark's planning processes find it: by a link in Spark's folder."""
+    """Link this process into Spark's folder, where Spark's planning processes look for it."""
     folder = tmp_path / "blockmgr"
     folder.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},{folder}")
@@ -64,7 +64,7 @@ def offset(table: Table, start: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def shown(found: dict[str, Any]) -> list[str]:
-    """The columns of an answer, with their types as Spark's JSON has them."""
+    """Return the columns of an answer, with their types in Spark's JSON."""
     return [f"{field['name']} {field['type']}" for field in found["schema"]["fields"]]
 
 

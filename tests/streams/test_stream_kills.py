@@ -37,10 +37,10 @@ class Stream:
 
     Attributes:
         shim: the shared library that kills it.
-        control: what the processes of a life share, outside of the folder.
-        folder: the stream's files, its checkpoint and the warehouse: what is watched.
-        table: where it goes.
-        source: what it reads, in the words of the program.
+        control: the file that the processes of a life share, outside of the folder.
+        folder: the folder whose operations are counted: the stream's files, its checkpoint and the warehouse.
+        table: the target table.
+        source: the arguments of the program that name the source.
     """
 
     shim: Path
@@ -50,7 +50,7 @@ class Stream:
     source: tuple[object, ...]
 
     def live(self, at: int) -> bool:
-        """Runs it up to storage operation ``at``, counted from the first one of a batch; True when it was killed."""
+        """Run the stream up to storage operation ``at``, counted from a batch's first. Return whether it was killed."""
         self.control.write_bytes(bytes(64))
         environment = {
             "LD_PRELOAD": str(self.shim),

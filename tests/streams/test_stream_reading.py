@@ -24,7 +24,7 @@ KEYED = "(id INT PRIMARY KEY, ts BIGINT, n STRING) TBLPROPERTIES ('watermark-key
 
 @dataclass
 class Reader:
-    """A stream of a table, with its checkpoint, that goes into a list of batches."""
+    """A stream of a table, with a checkpoint, which collects its batches in a list."""
 
     spark: SparkSession
     table: Table
@@ -39,7 +39,7 @@ class Reader:
         return writer.trigger(**trigger).start()
 
     def run(self, frame: DataFrame | None = None, **options: Any) -> list[Counter[Change]]:
-        """Streams what is there to its end, and gives the batches that this run has brought."""
+        """Stream all available rows, and return the batches of this run."""
         before = len(self.batches)
         self.start(self.load(**options) if frame is None else frame, availableNow=True).awaitTermination()
         return self.batches[before:]

@@ -30,7 +30,7 @@ OTHERS: Final[dict[str, list[dict[str, Any]]]] = {
 
 @pytest.fixture
 def opened(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
-    """A session that has no Spark."""
+    """Yield a session without Spark."""
     monkeypatch.setattr(answers, "reads_all_now", lambda spark: False)
     with trinity.connect(warehouse, engine="local") as session:
         monkeypatch.setattr(Session, "spark", None)
@@ -48,7 +48,7 @@ def made(session: Session, fmt: str, **properties: str) -> Table:
 
 
 def replaced(table: Table, rows: list[dict[str, Any]], **properties: str) -> int:
-    """Put another table in the place of this one, and return the version that this has made."""
+    """Replace the table by another one, and return the version that this made."""
     table.session.create_table(table.name, rows, primary_key=["k"], properties=properties, replace=True)
     return table.version
 
@@ -62,13 +62,13 @@ def offset(table: Table, start: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def columns(table: Table) -> dict[str, Any]:
-    """How a stream has them that is loaded now."""
+    """Return the columns that a stream would have if it were loaded now."""
     known = asked(table, "columns", at=None, changes=True)
     return {"columns": known["columns"], "of": known["version"], "chosen": False}
 
 
 def shown(table: Table, after: int) -> list[tuple[int, str, Any]]:
-    """(version, change type, key) of the feed."""
+    """Return (version, change type, key) of the feed, sorted."""
     rows = table.changes(after).to_arrow().to_pylist()
     return sorted((row["_commit_version"], row["_change_type"], row["k"]) for row in rows)
 

@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Source:
-    """A folder of JSON files, each a micro-batch, and the checkpoint of a stream of them."""
+    """A folder of JSON files, one for each micro-batch, and the checkpoint of a stream over it."""
 
     spark: SparkSession
     folder: Path
@@ -52,7 +52,7 @@ class Source:
         return self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1).json(str(self.folder))
 
     def run(self, table: Table, **options: Any) -> Any:
-        """Streams what is there to its end."""
+        """Stream all available rows."""
         given = {"checkpoint": self.checkpoint, "available_now": True, **options}
         query = table.stream_writer(self.frame(), **given)
         query.awaitTermination()
@@ -60,7 +60,7 @@ class Source:
         return query
 
     def refused(self, table: Table, **options: Any) -> str:
-        """The message of the error by which a stream ends; the table is as before the batch."""
+        """Return the message of the error that ends a stream."""
         with pytest.raises(StreamingQueryException) as raised:
             self.run(table, **options)
         return str(raised.value)

@@ -239,7 +239,7 @@ def test_a_table_dropped_meanwhile(session: Session, fmt: str, orders: Table) ->
 
 
 def newest_metadata(fmt: str, table: Table) -> Path:
-    """The file that holds the newest commit of a table."""
+    """Return the file that holds the newest commit of a table."""
     patterns = {"parquet": "_trinity/log/*.json", "delta": "_delta_log/*.json", "iceberg": "metadata/*.metadata.json"}
     return max(Path(table.location).glob(patterns[fmt]), key=lambda p: (p.stat().st_mtime_ns, p.name))
 

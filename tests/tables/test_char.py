@@ -14,18 +14,18 @@ from trinity import Column, Session, Table
 
 @pytest.fixture(params=["plain", pytest.param("keyed", marks=pytest.mark.full)])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Tables without and with a primary key."""
+    """Return each kind of table: without and with a primary key."""
     return str(request.param)
 
 
 @pytest.fixture
 def chars(session: Session, tiered_fmt: str, kind: str) -> Table:
-    """The table of :func:`made`."""
+    """Make the table of :func:`made`."""
     return made(session, tiered_fmt, kind)
 
 
 def made(session: Session, fmt: str, kind: str) -> Table:
-    """A table t with ('ab', 1), ('cd', 2), (' x', 3), of which a keyed one has two in its base."""
+    """Make a table t with ('ab', 1), ('cd', 2), (' x', 3), two of them in the base if it is keyed."""
     session.use(fmt, "default")
     table = session.create_table(
         f"{fmt}.default.t",

@@ -20,7 +20,7 @@ PREDICATES: Final = 40
 
 
 def rows(drawn: random.Random) -> list[dict[str, str | int | None]]:
-    """Rows that fit, each with another CHAR(4)."""
+    """Return rows with distinct values of CHAR(4)."""
     found = []
     for n, text in enumerate(dict.fromkeys(t.replace("\\t", "\t").ljust(4) for t in TEXTS)):
         row: dict[str, str | int | None] = {"n": n, "c": text.rstrip(" ") + " " * drawn.randint(0, 1)}
@@ -32,7 +32,7 @@ def rows(drawn: random.Random) -> list[dict[str, str | int | None]]:
 
 
 def predicate(drawn: random.Random, depth: int = 2) -> tuple[str, str]:
-    """A predicate, and how Spark is asked: not by BETWEEN, nor by NULL in an IN, where it pads nothing."""
+    """Draw a predicate, and its form for Spark without BETWEEN and without NULL in an IN, where Spark does not pad."""
     if depth and drawn.random() < 0.4:
         (one, one_spark), (other, other_spark) = predicate(drawn, depth - 1), predicate(drawn, depth - 1)
         word = drawn.choice(("AND", "OR"))
@@ -62,7 +62,7 @@ def predicate(drawn: random.Random, depth: int = 2) -> tuple[str, str]:
 
 
 def made(session: Session, fmt: str, layout: str, data: pa.Table) -> Table:
-    """A table with the rows; of a keyed one half is in its base, and the rest and an older version in its log."""
+    """Make a table with the rows; a keyed one has half of them in its base, the rest and older versions in its log."""
     columns = [Column("n", "int"), *(Column(name, kind) for name, kind in COLUMNS.items())]
     key, parts = ["c"] if layout == "keyed" else [], ["c"] if layout == "partitioned" else []
     table = session.create_table(f"{fmt}.default.t", columns, primary_key=key, partition_by=parts)
@@ -79,7 +79,7 @@ def made(session: Session, fmt: str, layout: str, data: pa.Table) -> Table:
 
 @pytest.fixture
 def reference(session: Session) -> Iterator[str]:
-    """The name of a table of Spark's own."""
+    """Yield the name of a table of Spark's own."""
     name = "spark_catalog.default.char_predicates"
     session.spark.sql(f"DROP TABLE IF EXISTS {name}")
     kinds = ", ".join(f"{column} {kind}" for column, kind in COLUMNS.items())

@@ -18,7 +18,7 @@ OPTIONS = " TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone')"
 
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def stock(session: Session, fmt: str, request: pytest.FixtureRequest) -> Table:
-    """A table whose quantities are positive and at most their limit; one row."""
+    """Make a table whose quantities must be positive and at most their limit, with one row."""
     name = f"{fmt}.default.stock"
     keyed = request.param == "keyed"
     session.sql(

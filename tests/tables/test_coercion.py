@@ -45,7 +45,7 @@ BESIDE_TEXT: Final = {
 
 
 def rows_of(spark: SparkSession, kind: str, beside: str, name: str) -> DataFrame:
-    """A value per row, and its number."""
+    """Return the values of a type, one a row, with their numbers."""
     text = kind.startswith(("string", "char", "varchar"))
     values = BESIDE_TEXT.get(beside, VALUES[kind]) if text else VALUES[kind]
     if kind in ("char(4)", "varchar(4)"):
@@ -58,9 +58,9 @@ def rows_of(spark: SparkSession, kind: str, beside: str, name: str) -> DataFrame
 
 
 def joined(target: DataFrame, source: DataFrame, kind: str) -> dict[int, list[int]]:
-    """Number of a source row -> numbers of the target rows that Spark's join finds, for rows that share none.
+    """Return number of a source row -> numbers of the target rows that Spark's join finds, for rows that share none.
 
-    Beside CHAR blanks at the end do not matter, whatever the other text's type (K2).
+    CHAR ignores trailing blanks of the other side, whatever its type (K2).
     """
     blanks = kind == "char(4)" and source.schema["id"].dataType.simpleString() == "string"
     on = F.expr("rtrim(t.k) = rtrim(s.id)" if blanks else "t.k = s.id")
@@ -74,7 +74,7 @@ def joined(target: DataFrame, source: DataFrame, kind: str) -> dict[int, list[in
 
 
 def tables(session: Session, fmt: str, kind: str, rows: DataFrame) -> tuple[str, str]:
-    """The rows in a plain and in a keyed table, in two files each."""
+    """Make a plain and a keyed table with the rows in two files each."""
     plain, keyed = f"{fmt}.default.plain", f"{fmt}.default.keyed"
     session.sql(f"CREATE TABLE {plain} (n INT, k {kind}, m INT)")
     session.sql(f"CREATE TABLE {keyed} (n INT, k {kind}, m INT, PRIMARY KEY (k))")
@@ -91,12 +91,12 @@ def numbers(session: Session, table: str) -> list[tuple[int | None, int | None]]
 
 
 def only(source: DataFrame, rows: Collection[int]) -> None:
-    """The view ``s`` with some rows of a source."""
+    """Make the view ``s`` of some rows of a source."""
     source.where(F.col("n").isin(list(rows))).createOrReplaceTempView("s")
 
 
 def check_plain(session: Session, table: str, kind: str, source: DataFrame) -> None:
-    """MATCHED and NOT MATCHED of a plain table."""
+    """Check MATCHED and NOT MATCHED of a plain table."""
     kept = joined(session.table(table).to_df(), source, kind)
     only(source, kept)
     session.sql(f"""
@@ -108,7 +108,7 @@ def check_plain(session: Session, table: str, kind: str, source: DataFrame) -> N
 
 
 def check_keyed(session: Session, table: str, kind: str, source: DataFrame) -> None:
-    """MATCHED of a keyed table, and NOT MATCHED: the key that would be stored must be new, not what ON compared."""
+    """Check MATCHED and NOT MATCHED of a keyed table: the key that would be stored must be new, not the value in ON."""
     before = session.table(table).to_df()
     kept = joined(before, source, kind)
     matched = {t: s for s, found in kept.items() for t in found}

@@ -39,7 +39,7 @@ STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
 
 
 def words(action: str, warehouse: Path, table: str, rows: Path) -> list[object]:
-    """The child's arguments."""
+    """Return the child's arguments."""
     if action in STATEMENTS:
         return ["sql", warehouse, table, STATEMENTS[action].format(table=table, rows=f"parquet.`{rows}`")]
     return [action, warehouse, table, *([rows] if action == "append" else [])]
@@ -60,7 +60,7 @@ def crash(shim: Path, tmp_path: Path, warehouse: Path) -> Crash:
 
 @pytest.fixture
 def victim(session: Session) -> Callable[[str, str], Table]:
-    """Makes a table with two commits; a new one each time, so that no kill builds on another."""
+    """Return a function that makes a new table with two commits, so that kills do not build on each other."""
     made = 0
 
     def make(catalog: str, action: str) -> Table:
@@ -73,7 +73,7 @@ def victim(session: Session) -> Callable[[str, str], Table]:
 
 
 def check_append(table: Table, killed: bool, where: str) -> None:
-    """As before or as after; the same batch again gives after; later rows fold as ever."""
+    """Check that the state is as before or after the append, a retry leads to the latter, and later rows fold."""
     found, after = read(table), merged(FIRST, SECOND, BATCH)
     allowed = [merged(FIRST, SECOND), after] if killed else [after]
     assert found in allowed, where
@@ -83,7 +83,7 @@ def check_append(table: Table, killed: bool, where: str) -> None:
 
 
 def check_compaction(table: Table, killed: bool, where: str) -> None:
-    """Nothing changed; later rows fold as ever, also after a compaction that runs to its end."""
+    """Check that the rows are unchanged, and that later rows fold, also after another compaction."""
     assert read(table) == merged(FIRST, SECOND), where
     compacted = {f.tier.value for f in table.splits().files} == {"base"}
     assert compacted or killed, where
@@ -96,7 +96,7 @@ def check_compaction(table: Table, killed: bool, where: str) -> None:
 
 
 def check_plain_merge(table: Table, killed: bool, where: str) -> None:
-    """As before or as after; later rows come on top."""
+    """Check that the state is as before or after the MERGE, and that later rows are added to it."""
     found = read(table)
     assert found in ([sorted(FIRST), plainly_merged()] if killed else [plainly_merged()]), where
     table.append(arrow(LATER))
@@ -115,7 +115,7 @@ CHECKS: dict[str, Callable[[Table, bool, str], None]] = {
 def sweep(
     crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str, session: Session, spark: SparkSession
 ) -> int:
-    """Checks the table as a kill at operation 1, 2, ... leaves it; how many such states there were."""
+    """Check the table as a kill at each operation leaves it, and return the number of these states."""
     name, reached = str(victim(catalog, action).name), list[str]()
     session.close()
     for where, state in crash.states(words(action, crash.warehouse, name, crash.folder / "batch.parquet")):
@@ -128,7 +128,7 @@ def sweep(
 
 
 def put_back(state: Path, warehouse: Path, spark: SparkSession) -> None:
-    """Makes the warehouse what a state of it was, for a Spark that remembers nothing of the later ones."""
+    """Restore the warehouse to a state, and empty Spark's cache."""
     shutil.rmtree(warehouse, ignore_errors=True)
     state.rename(warehouse)
     jvm: Any = spark._jvm
@@ -136,7 +136,7 @@ def put_back(state: Path, warehouse: Path, spark: SparkSession) -> None:
 
 
 def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str) -> None:
-    """Kills right before the commit, and right after it; each child starts a Spark of its own."""
+    """Check kills right before and right after the commit; each child starts a Spark of its own."""
     points: list[dict[str, Any]] = [{"at": 1, "match": COMMIT[catalog]}, {"at": 2, "match": COMMIT[catalog]}]
     for point in points:
         table = victim(catalog, action)

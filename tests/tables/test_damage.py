@@ -27,7 +27,7 @@ def values(table: Table, version: int | None = None) -> list[int]:
 
 
 def newest(table: Table) -> list[Path]:
-    """The files that say what the newest versions hold, newest first."""
+    """Return the files with the metadata of the newest versions, newest first."""
     pattern = {"parquet": "_trinity/log/*[0-9].json", "delta": "_delta_log/*[0-9].json"}
     found = Path(table.location).glob(pattern.get(str(table.name.catalog), "metadata/*.metadata.json"))
     return sorted(found, reverse=True)
@@ -45,7 +45,7 @@ def damage(path: Path, how: str = "empty") -> None:
 
 
 def fresh(session: Session, table: Table) -> Table:
-    """The table as a process sees it that remembers nothing."""
+    """Open the table in a new session."""
     import trinity
 
     return trinity.connect(Path(table.location).parents[2], spark=session.spark).table(str(table.name))

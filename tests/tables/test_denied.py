@@ -83,7 +83,7 @@ CODES: Final = {
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that others find, as those of pytest's are not."""
+    """Yield a folder that other users can read, unlike pytest's."""
     with tempfile.TemporaryDirectory() as found:
         Path(found).chmod(0o755)
         yield Path(found)

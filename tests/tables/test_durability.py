@@ -48,7 +48,7 @@ def values(table: Table) -> list[int]:
 
 
 def and_then(call: Callable[..., Any], error: Exception | None, when: Callable[..., bool]) -> Callable[..., Any]:
-    """The call, after which an error is raised, as from a storage whose answer was lost."""
+    """Return the call with an error after it, as from a storage whose answer was lost."""
 
     def lying(*arguments: Any, **options: Any) -> Any:
         found = call(*arguments, **options)
@@ -68,11 +68,11 @@ def a_commit(source: Any, target: Any) -> bool:
 
 
 class _Lost(Exception):
-    """The connection to the JVM, as py4j tells it: by no class of Java's."""
+    """An error of py4j when the connection to the JVM is lost: it has no Java class."""
 
 
 def answers(table: Table, fmt: str, patch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Has commits of the format succeed and raise."""
+    """Let commits of the format succeed, and then raise an error."""
     if fmt == "iceberg":
         catalog = table.connector.metadata._iceberg  # type: ignore[attr-defined]
         patch.setattr(catalog, "commit_table", and_then(catalog.commit_table, error, always))
@@ -81,7 +81,7 @@ def answers(table: Table, fmt: str, patch: pytest.MonkeyPatch, error: Exception)
 
 
 def answers_of_classes(patch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Has commits of Delta's own classes succeed and raise."""
+    """Let commits of Delta's own classes succeed, and then raise an error."""
     begin = DeltaTransaction.__init__
 
     def begun(self: Any, jvm: Any, name: str, location: str, transaction: Any) -> None:
@@ -92,7 +92,7 @@ def answers_of_classes(patch: pytest.MonkeyPatch, error: Exception) -> None:
 
 
 class _Lying:
-    """A transaction of Delta's that fails after its commit, as by one of its hooks."""
+    """A transaction of Delta that fails after its commit, as in a hook."""
 
     def __init__(self, transaction: Any, error: Exception) -> None:
         self._transaction = transaction
@@ -273,7 +273,7 @@ def test_a_version_that_stands_is_told_as_made(monkeypatch: pytest.MonkeyPatch) 
 
 
 class TableVersionWriter:
-    """Appends to a table of the in-memory adapter."""
+    """A writer that appends to a table of the in-memory adapter."""
 
     def __init__(self, connector: Any) -> None:
         from trinity.spi import TableDefinition
@@ -299,7 +299,7 @@ class TableVersionWriter:
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths that this process syncs, in their order."""
+    """Record the paths that this process syncs, in order."""
     found: list[str] = []
     sync = os.fsync
 

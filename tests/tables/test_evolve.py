@@ -41,7 +41,7 @@ def data(**given: tuple[pa.DataType, list[Any]]) -> pa.Table:
 
 
 def refused(table: Table, code: str, given: Any) -> str:
-    """The message; neither rows nor columns have changed."""
+    """Return the error's message; check that rows and columns are unchanged."""
     before = table.splits().version
     with pytest.raises(TrinityError) as raised:
         table.upsert(given, evolve=True)

@@ -78,7 +78,7 @@ def files(folder: Path) -> set[str]:
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[Path]:
-    """A folder with others beside and above it, which stay as they are."""
+    """Yield a folder; check at the end that the folders beside and above it are unchanged."""
     for folder in (tmp_path, tmp_path / "deep", tmp_path / "deep/outside", tmp_path / "outside"):
         folder.mkdir(exist_ok=True)
         (folder / "precious").write_text("kept")

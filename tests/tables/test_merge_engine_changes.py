@@ -10,7 +10,7 @@ from trinity import Session, Table, TrinityError
 
 @pytest.fixture
 def grouped(session: Session, tiered_fmt: str) -> Table:
-    """k, a group (g; a, n = sum), a group (h1, h2; b), and c NOT NULL, d outside."""
+    """Make a table with k, sequence groups (g; a, n = sum) and (h1, h2; b), and c NOT NULL and d without a group."""
     table = make(
         session,
         tiered_fmt,

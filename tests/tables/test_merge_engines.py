@@ -21,7 +21,7 @@ SEED = (TESTS / "seeds" / "002_partial_update.txt").read_text()
 
 
 def seed_examples() -> list[list[tuple[str, str | None]]]:
-    """The SQL examples of tests/seeds as printed: (statement, the output that a comment promises)."""
+    """Return the SQL examples of tests/seeds: (statement, the output in its comment)."""
     examples = []
     for text in SEED.split("CREATE TABLE")[1:]:
         lines = ("CREATE TABLE" + text).splitlines()
@@ -275,7 +275,7 @@ class Longest(ListFunction):
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installed package with a function of its own."""
+    """Install a package with an aggregate function."""
     (tmp_path / "longest_plugin.py").write_text(PLUGIN)
     info = tmp_path / "longest_plugin-1.0.dist-info"
     info.mkdir()

@@ -29,12 +29,12 @@ MAKERS: Final = 4
 
 
 def left(folder: Path) -> list[str]:
-    """All that lies in a folder."""
+    """Return all paths below a folder, sorted."""
     return sorted(str(found.relative_to(folder)) for found in folder.rglob("*"))
 
 
 def look_around(session: Session, catalog: str) -> None:
-    """Call what reads, maintains or removes, and finds nothing."""
+    """Call the functions that read, maintain or remove; check that they find nothing."""
     metadata = session.connector(catalog).metadata
     assert (metadata.list_schemas(), session.list_tables(catalog, "default"), session.maintain()) == (
         ["default"],
@@ -114,7 +114,7 @@ def test_a_command_reads_one_that_is_there(tmp_path: Path) -> None:
 
 
 def refusals(tmp_path: Path) -> dict[str, tuple[str, str]]:
-    """Kind of a place -> a warehouse there, and the code that tells of it."""
+    """Return kind of a place -> (a warehouse there, the code of its refusal)."""
     (tmp_path / "file").write_text("theirs")
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     return {
@@ -155,7 +155,7 @@ def test_a_session_sees_what_another_one_makes(tmp_path: Path, fmt: str, first: 
 
 
 def make_first(session: Session, catalog: str, number: int) -> None:
-    """Make a table, or a schema with one."""
+    """Make a table, or a schema with a table."""
     schema = "default" if number % 2 else f"s{number}"
     if schema != "default":
         session.connector(catalog).metadata.create_schema(schema)
@@ -163,7 +163,7 @@ def make_first(session: Session, catalog: str, number: int) -> None:
 
 
 def check_made(session: Session, catalog: str) -> None:
-    """See that each of :func:`make_first` has made its table."""
+    """Check that each call of :func:`make_first` has made its table."""
     found = [
         f"{s}.{t}" for s in session.connector(catalog).metadata.list_schemas() for t in session.list_tables(catalog, s)
     ]
@@ -172,7 +172,7 @@ def check_made(session: Session, catalog: str) -> None:
 
 
 def at_once(acts: Sequence[Callable[[], object]]) -> None:
-    """Run acts at once; raises what one of them raises."""
+    """Run functions at once, and raise the error of any of them."""
     ready = threading.Barrier(len(acts))
 
     def run(act: Callable[[], object]) -> None:

@@ -62,7 +62,7 @@ TOLD = {
 
 @pytest.fixture(params=["disk", "bucket"])
 def settings(request: pytest.FixtureRequest, fmt: str, tmp_path: Path) -> dict[str, Any]:
-    """A catalog of each format, on a disk and in a bucket."""
+    """Return the settings of a catalog of each format, on disk and in a bucket."""
     if request.param == "disk":
         return {"connector": fmt, "warehouse": str(tmp_path / "w")}
     server = request.getfixturevalue("object_server")
@@ -72,7 +72,7 @@ def settings(request: pytest.FixtureRequest, fmt: str, tmp_path: Path) -> dict[s
 
 @pytest.fixture
 def sessions(settings: dict[str, Any]) -> Iterator[list[Session]]:
-    """Sessions that have nothing in common but the catalog."""
+    """Yield sessions that share only the catalog."""
     made = [trinity.connect(catalogs={"lake": settings}) for _ in range(SESSIONS)]
     yield made
     for session in made:
@@ -80,7 +80,7 @@ def sessions(settings: dict[str, Any]) -> Iterator[list[Session]]:
 
 
 def at_once(acts: Sequence[Callable[[], object]]) -> list[str | None]:
-    """Run acts at once; what each was told, None for those that did it."""
+    """Run functions at once, and return their error codes, None for those that succeed."""
     ready = threading.Barrier(len(acts))
 
     def run(act: Callable[[], object]) -> str | None:
@@ -92,7 +92,7 @@ def at_once(acts: Sequence[Callable[[], object]]) -> list[str | None]:
 
 
 def told_by(act: Callable[[], object]) -> str | None:
-    """What an act is told, None if it did it."""
+    """Return the error code of a function, None if it succeeds."""
     try:
         act()
     except TrinityError as error:
@@ -105,7 +105,7 @@ Beside = Callable[[Callable[[], object]], "Future[str | None]"]
 
 @pytest.fixture
 def interleaved(monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
-    """Runs an act beside what is being done, and goes on once it has ended, or waits until that has."""
+    """Yield a function that runs another one in a second thread, and returns when that has ended or waits."""
     sleep, on = time.sleep, threading.Event()
 
     def sleeping(seconds: float) -> None:
@@ -127,7 +127,7 @@ def interleaved(monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
 
 
 def check(kinds: list[str], outcomes: list[str | None], *, was: bool, there: bool) -> None:
-    """Compare what was told with what can be so: each name was made and dropped in turns."""
+    """Check that the outcomes are possible in some order of the creations and drops."""
     for kind, code in zip(kinds, outcomes, strict=True):
         assert code is None or code in TOLD[kind], (kinds, outcomes)
     done = Counter(kind for kind, code in zip(kinds, outcomes, strict=True) if code is None)
@@ -229,7 +229,7 @@ def test_schemas_at_once(sessions: list[Session]) -> None:
 
 @pytest.fixture(params=["disk", "bucket"])
 def whole(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """A warehouse with the catalogs that can be there, which has a registry."""
+    """Return the settings of a warehouse with a registry, on disk and in a bucket."""
     if request.param == "disk":
         return {"warehouse": str(tmp_path / "w")}
     server = request.getfixturevalue("object_server")
@@ -237,7 +237,7 @@ def whole(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 
 
 def others_folder(tmp_path: Path) -> Path:
-    """A folder of files that others wrote."""
+    """Make a folder of files without Trinity."""
     folder = tmp_path / "theirs"
     folder.mkdir()
     pq.write_table(pa.table({"k": [1]}), folder / "1.parquet")
@@ -245,7 +245,7 @@ def others_folder(tmp_path: Path) -> Path:
 
 
 def registering(folder: Path, *, if_not_exists: bool = False) -> Act:
-    """Registers files that others wrote."""
+    """Return a function that registers files."""
     return lambda session, name: session.register(name, "parquet", folder, if_not_exists=if_not_exists)
 
 
@@ -309,7 +309,7 @@ def test_on_a_disk_a_registration_waits_for_a_create(
 def _made_beside_a_registration(
     maker: Session, registrar: Session, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> list[str | None]:
-    """What both are told where the registration begins just before the table is made."""
+    """Begin a registration just before the table of its name is made, and return the codes of both."""
     folder, metadata = others_folder(tmp_path), maker.connector(name.partition(".")[0]).metadata
     registered: list[Future[str | None]] = []
     make = metadata.create_table
@@ -324,7 +324,7 @@ def _made_beside_a_registration(
 
 @pytest.fixture
 def catalogs(object_server: ObjectServer, fmt: str, place: str, tmp_path: Path) -> Iterator[tuple[Session, Session]]:
-    """Two sessions on a warehouse in a bucket."""
+    """Yield two sessions on a warehouse in a bucket."""
     lake = bucket_lake(fmt, object_server, object_server.new_bucket(), database_of(fmt, tmp_path)).settings()
     given: dict[str, Any] = {"warehouse": place, "storage_options": object_server.options}
     others = {"parquet": {"connector": "parquet", "warehouse": f"{place}/p"}} if fmt != "parquet" else {}
@@ -387,7 +387,7 @@ Round = tuple[str, tuple[str, str], bool]
 
 
 def rounds() -> list[Round]:
-    """All pairs of what is done to names of tables, and of schemas."""
+    """Return all pairs of actions on names of tables, and of schemas."""
     named = {"lake.default.t": [*TABLES, "register"], "s": [*SCHEMAS]}
     pairs = [(start, pair) for start in named for pair in itertools.combinations_with_replacement(named[start], 2)]
     found = enumerate(itertools.product(pairs, (False, True)))
@@ -439,7 +439,7 @@ def test_names_at_once_by_processes(settings: dict[str, Any], tmp_path: Path) ->
 
 @pytest.fixture
 def schema(whole: dict[str, Any]) -> Iterator[tuple[Session, Session]]:
-    """Two sessions on a catalog with a schema ``s``."""
+    """Yield two sessions on a catalog with a schema ``s``."""
     with trinity.connect(**whole) as one, trinity.connect(**whole) as other:
         one.create_schema("parquet.s")
         yield one, other
@@ -547,7 +547,7 @@ Changing = Callable[[Callable[[], object]], list["Future[str | None]"]]
 def changing(
     request: pytest.FixtureRequest, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> Changing:
-    """Lets an act run just before a registration is replaced by a changed one, for which it may have to wait."""
+    """Return a function that runs another one just before a changed registration is written; it may have to wait."""
 
     def before(act: Callable[[], object]) -> list[Future[str | None]]:
         outcomes: list[Future[str | None]] = []
@@ -602,10 +602,10 @@ def test_properties_that_two_set_at_once_are_both_set(
 
 
 def just_before(*gates: tuple[str, str, Callable[[], object]]) -> Callable[[Request, Callable[[], Answer]], None]:
-    """Return the fault of a store that lets acts run, each just before the first request of a kind after the last one.
+    """Return a fault of a store that runs functions, one after the other, each just before a matching request.
 
     Args:
-        gates: method and part of the path of the request, and the act.
+        gates: (method, part of the path, function) of each request.
     """
     left = list(gates)
 
@@ -705,7 +705,7 @@ def test_a_table_of_iceberg_that_is_dropped_at_once_was_made(
 def failing_once_made(
     made: str, looked_for: str, seen: list[str]
 ) -> Callable[[Request, Callable[[], Answer]], Answer | None]:
-    """Return the fault of a store that answers nothing from the look for a name on, once another was put."""
+    """Return a fault of a store that fails from the lookup of one name on, after another name was put."""
 
     def down(request: Request, ask: Callable[[], Answer]) -> Answer | None:
         if (request.method == "PUT" and made in request.path) or (seen and looked_for in request.path):

@@ -21,7 +21,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def written_by_newer(warehouse: Path, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a table, and then change its definition as a release does whose metadata have version 2."""
+    """Make a table, and change its definition as a release with metadata version 2 does."""
     with trinity.connect(warehouse, engine="local") as session:
         table = session.create_table(f"{fmt}.default.t", [{"id": 1, "v": "a"}], primary_key=["id"])
         with monkeypatch.context() as newer:

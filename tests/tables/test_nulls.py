@@ -26,7 +26,7 @@ def table(session: Session, fmt: str) -> Table:
 
 
 def rows(table: Table) -> dict[int, dict[str, Any]]:
-    """What a row has beside NULL, by key."""
+    """Return key -> the values of the row that are not NULL."""
     return {
         row["k"]: {name: value for name, value in row.items() if name != "k" and value is not None}
         for row in table.to_arrow().to_pylist()

@@ -40,7 +40,7 @@ def row(number: int) -> pa.Table:
 
 
 def files_passed(call: Callable[[], object]) -> dict[str, str]:
-    """Return the product's files with a function that a call enters in its thread -> the first one, in order."""
+    """Return file of the product -> its first function that a call enters in its thread, in order."""
     found: dict[str, str] = {}
 
     def seen(frame: FrameType, event: str, _: object) -> None:

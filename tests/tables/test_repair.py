@@ -20,7 +20,7 @@ from trinity.storage import ObjectStore
 
 
 def fresh(table: Table) -> Table:
-    """The table as a process sees it that remembers nothing."""
+    """Open the table in a new session."""
     return trinity.connect(Path(table.location).parents[2]).table(str(table.name))
 
 

@@ -43,13 +43,13 @@ BROKEN: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Session]:
-    """A session without Spark."""
+    """Yield a session without Spark."""
     with trinity.connect(tmp_path) as session:
         yield session
 
 
 def make(session: Session, *key: str, external: bool = False) -> Table:
-    """A table within whose columns PyIceberg has made values NOT NULL: its own, or Trinity's."""
+    """Make a table in whose nested columns PyIceberg has forbidden NULL: Trinity's own, or one that PyIceberg made."""
     session.create_table("iceberg.default.t", COLUMNS, primary_key=key)
     with pyiceberg(session.table("iceberg.default.t")).update_schema(allow_incompatible_changes=True) as schema:
         for path in DEMANDS:
@@ -67,7 +67,7 @@ def arrow(*rows: dict[str, Any]) -> pa.Table:
 
 
 def by_pyiceberg(table: Table) -> list[dict[str, Any]]:
-    """The rows as PyIceberg reads them, which takes a NULL array or map for an empty one."""
+    """Return the rows as PyIceberg reads them, which reads a NULL array or map as an empty one."""
     return [loosely(row) for row in in_order(pyiceberg(table).scan().to_arrow())]
 
 

@@ -16,7 +16,7 @@ Rows = list[tuple[Any, ...]]
 
 @pytest.fixture
 def lake(session: Session, fmt: str) -> Session:
-    """The current schema of each format in turn."""
+    """Set the current schema to each format in turn."""
     session.use(fmt, "default")
     return session
 
@@ -30,7 +30,7 @@ def columns(session: Session, table: str = "t") -> list[str]:
 
 
 def refused(session: Session, code: str, text: str) -> str:
-    """The message of a statement's error; the table has no new version."""
+    """Return the message of a statement's error; check that the table has no new version."""
     before = session.table("t").splits().version
     with pytest.raises(TrinityError) as caught:
         session.sql(text)

@@ -22,7 +22,7 @@ BY_TOMBSTONE = {"watermark-key": "w", "tombstone-key": "gone"}
 
 @pytest.fixture
 def opened(warehouse: Path) -> Iterator[Session]:
-    """A session that starts no Spark."""
+    """Yield a session that starts no Spark."""
     with trinity.connect(warehouse) as session:
         yield session
 
@@ -42,14 +42,14 @@ def found(table: Table) -> list[tuple[int, int]]:
 
 
 def in_folder(table: Table) -> set[str]:
-    """The files that readers of the folder take for rows, but those of the format's own."""
+    """Return the files that a reader of the folder takes for data, without the format's own."""
     of_format = {"_delta_log", "metadata", "deletes"} if table.name.catalog != "parquet" else set()
     folder = Path(table.location)
     return {str(p) for p in folder.rglob("*.parquet") if not of_format & {*p.relative_to(folder).parts}}
 
 
 def kept(table: Table, folder: str) -> list[str]:
-    """The endings of what Trinity keeps in a folder below the table's, but JSON."""
+    """Return the suffixes of Trinity's files in a folder below the table's, without JSON."""
     endings = {p.suffix for p in Path(table.location, folder).iterdir() if p.is_file()}
     return sorted(endings - {".json"})
 

@@ -40,7 +40,7 @@ TURNS: Final = [pytest.param(n % 2 == 1, zone, marks=pytest.mark.full) for n, zo
 
 @dataclass(frozen=True)
 class Place:
-    """Where a test has its table."""
+    """The table of a test, with its names and folders."""
 
     session: Session
     warehouse: Path
@@ -67,7 +67,7 @@ def place(request: pytest.FixtureRequest, session: Session, warehouse: Path, tie
 
 
 def check(found: pa.Table, given: pa.Table | None = None) -> None:
-    """The columns that there are hold the values that went in."""
+    """Check that the columns hold the values that were written."""
     wanted = rows_of(edges() if given is None else given)
     values = rows_of(found.select(["k", *wanted]))
     for name in wanted:
@@ -205,7 +205,7 @@ def test_every_way_out_tells_the_same(place: Place, zone: str) -> None:
 
 
 def as_foreign(place: Place) -> None:
-    """The table, which compaction has made one of live rows, as another warehouse's Trinity reads it."""
+    """Check the compacted table, registered as an external table in another warehouse."""
     connector = place.name.split(".")[0]
     with trinity.connect(place.warehouse.parent / "elsewhere") as other:
         key = {"primary-key": "k"} if place.keyed else {}
@@ -222,7 +222,7 @@ def as_foreign(place: Place) -> None:
 
 
 def check_python(place: Place, zone: str) -> None:
-    """What becomes Python values: instants are clocks of the session's zone, or of the process's, here the same."""
+    """Check values converted to Python: timestamps are in the zone of the session and of the process, here the same."""
     rows = within_python(edges()).select(["k", *PRIMITIVES])
     where = f"k IN ({', '.join(map(str, rows.column('k').to_pylist()))})"
     query = f"SELECT k, {', '.join(PRIMITIVES)} FROM {place.name} WHERE {where} ORDER BY k"
@@ -287,7 +287,7 @@ ORDERED: Final = [c for c in PRIMITIVES if c not in ("c_float", "c_double", "c_b
 
 
 def predicates(column: str) -> Iterator[tuple[str, frozenset[int]]]:
-    """(a predicate, the keys of the rows that meet it)."""
+    """Yield (a predicate, the keys of the rows for which it is true)."""
     kind, values = CASES[column]
     texts = {n: literal(kind, v) for n, v in enumerate(values)}
     for n, value in enumerate(values):

@@ -57,7 +57,7 @@ def expected() -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def utc_local_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PySpark turns timestamps into naive local time when it collects."""
+    """Set the process's zone to UTC: PySpark collects timestamps as naive local times."""
     import time
 
     monkeypatch.setenv("TZ", "UTC")

@@ -44,7 +44,7 @@ _KEPT: Final = ROOT / "docs/runs/systems.json"
 
 @dataclass(frozen=True)
 class _Players:
-    """A system that runs: its version, the player of upserts, and that of statements where it has SQL."""
+    """A running system: its version, the player of upserts, and that of statements, if it has SQL."""
 
     version: str
     upserts: Oracle
@@ -118,7 +118,7 @@ _SYSTEMS: Final[Mapping[str, tuple[Callable[[Path], AbstractContextManager[_Play
 
 
 def _taken_by(subject: Oracle) -> Callable[[Statement], bool]:
-    """Which statements a system knows: PostgreSQL has WHEN NOT MATCHED BY SOURCE from 17 on."""
+    """Return a function that selects the statements that a system knows. PostgreSQL 17 added NOT MATCHED BY SOURCE."""
     if isinstance(subject, PaimonStatements):
         return taken_by_paimon
     if subject.dialect == "spark":
@@ -129,7 +129,7 @@ def _taken_by(subject: Oracle) -> Callable[[Statement], bool]:
 
 
 def main(words: Sequence[str]) -> None:
-    """Asks the systems with one of some words in their names, or every one, about every law."""
+    """Ask the systems whose name contains one of these words, or all systems, about every law."""
     found = json.loads(_KEPT.read_text(encoding="utf-8"))
     dates, answers = found["dates"], found["answers"]
     for system, (running, histories) in _SYSTEMS.items():
@@ -148,7 +148,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def _answers(players: _Players, histories: int) -> dict[str, Any]:
-    """Asks one system."""
+    """Ask one system about every law."""
     asked = ((law, players.statements if law.asked else players.upserts) for law in LAWS)
     return {
         law.title: ask(subject, law, histories, _taken_by(subject)).to_json()

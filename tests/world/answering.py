@@ -9,7 +9,7 @@ from typing import Any
 
 
 def answer_all(actions: Mapping[str, Callable[..., Any]], why: Callable[[Exception], str]) -> None:
-    """Answers requests until the input ends; whatever the system raises is an answer, too."""
+    """Answer requests until the input ends; errors of the system are answers, too."""
     for line in sys.stdin:
         request = json.loads(line)
         try:

@@ -21,14 +21,14 @@ _SHRINK: Final = ShrinkBudget(20, 60)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a system does about a law.
+    """The answer of a system about a law.
 
     Attributes:
-        rules: the law's.
-        kept: how many histories read as the model.
-        refused: why it cannot be asked: what it does not have.
-        message: how the shortest history that it does not keep differs, and its ``steps``.
-        trace: that history as its trace file has it.
+        rules: the rules of the law.
+        kept: the number of histories whose rows equal the model's.
+        refused: the missing feature because of which it cannot be asked.
+        message: the difference of the shortest history that breaks the law, and its ``steps``.
+        trace: that history in the form of trace files.
     """
 
     rules: tuple[str, ...]
@@ -39,14 +39,14 @@ class Answer:
     trace: Any = None
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as JSON has it."""
+        """Return the answer as JSON."""
         return asdict(self)
 
 
 def ask(subject: Subject, law: Law, histories: int, takes: Callable[[Statement], bool] = lambda _: True) -> Answer:
-    """Plays the first histories of a law on a system, with the statements that it takes, and reads after each step.
+    """Play the first histories of a law on a system, with the statements that it knows, and compare after each step.
 
-    What the system does not have, as a type, is left out; where it has none of it, the answer says so.
+    Histories that need a feature that the system lacks are skipped; if it can play none, the answer says so.
     """
     kept, refused, about = 0, "", _about(law, takes)
     for seed in range(histories):
@@ -64,7 +64,7 @@ def ask(subject: Subject, law: Law, histories: int, takes: Callable[[Statement],
 
 
 def _about(law: Law, takes: Callable[[Statement], bool]) -> Callable[[History], History]:
-    """Leaves out the statements that are not about the law, or that the system does not know."""
+    """Return a function that removes the statements that are not about the law, or that the system does not know."""
     question = law.asked
     if question is None:
         return lambda history: history
@@ -87,6 +87,6 @@ def _trial(subject: Subject, about: Callable[[History], History]) -> Callable[[H
 
 
 def _told(history: History) -> str:
-    """The steps in words: what executes them is not Trinity."""
+    """Return the steps in words. They do not say what executes them, as that is not Trinity."""
     lines = [f"{number:>3}  {in_words(step, history.shape)}" for number, step in enumerate(history.steps)]
     return "\n".join([history.shape.ddl("t"), *lines]).replace(" of Arrow data", "")

@@ -22,11 +22,11 @@ Asked = Callable[[Statement, Effect], bool]
 
 @dataclass(frozen=True)
 class Law:
-    """What a system is asked about.
+    """A question to a system.
 
     Attributes:
-        title: what holds where it is kept.
-        rules: ids of the rules of the semantics.
+        title: the law, as a sentence that is true where it is kept.
+        rules: the ids of the rules of the semantics.
         draw: makes a history from a seed.
         asked: for programs of MERGE, UPDATE and DELETE: whether a statement with its effect is about the law.
     """
@@ -79,7 +79,7 @@ def _one_commit(seed: int) -> History:
 
 
 def _marked(marks: Sequence[Json], *, tombstones: bool = False, late: bool = True) -> Callable[[int], History]:
-    """Return a draw of tables with a watermark, one row a commit: of some marks, or of growing ones."""
+    """Return a generator of tables with a watermark, one row a commit: with these watermarks, or with growing ones."""
 
     def draw(seed: int) -> History:
         chance = Random(seed)
@@ -109,7 +109,7 @@ def _past(seed: int) -> History:
 
 
 def narrowed(history: History, question: Asked) -> History:
-    """The history with those statements alone that are about a law."""
+    """Return the history with only the statements that are about a law."""
     model, kept = DmlModel(history.shape), list[Step]()
     for step in history.steps:
         if isinstance(step, Change):
@@ -127,7 +127,7 @@ def _program(seed: int) -> History:
 
 
 def _once(statement: Statement, effect: Effect) -> bool:
-    """Whether it breaks no rule, and no row is matched by several source rows."""
+    """Return whether a statement breaks no rule, and no row is matched by several source rows."""
     return accepted(statement, effect) and not (statement.kind == "MERGE" and statement.deletes_matches)
 
 

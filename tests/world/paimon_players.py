@@ -31,17 +31,17 @@ _TEXT: Final = re.compile(r"'((?:[^']|'')*)'")
 
 
 def paimon(folder: Path) -> Worker:
-    """The process with Spark 3.5 and Paimon."""
+    """Return the process with Spark 3.5 and Paimon."""
     return Worker(python_of("PAIMON_PYTHON", ".venv-paimon"), "tests.world.paimon_worker", folder)
 
 
 def pypaimon(folder: Path) -> Worker:
-    """The process with pypaimon."""
+    """Return the process with pypaimon."""
     return Worker(python_of("PYPAIMON_PYTHON", ".venv-pypaimon"), "tests.world.pypaimon_worker", folder)
 
 
 class _Paimon(Upserts):
-    """Appends to a table with a primary key."""
+    """Appends to a table of Paimon with a primary key."""
 
     dialect = "spark"
     prefix: ClassVar[str]
@@ -54,13 +54,13 @@ class _Paimon(Upserts):
         self.snapshots: list[int] = []
 
     def options(self, shape: Shape) -> dict[str, str]:
-        """Options of the table."""
+        """Return the options of the table."""
         found = {"bucket": "1"}
         found |= {"sequence.field": ",".join(shape.watermark)} if shape.watermark else {}
         return found | ({"rowkind.field": _KIND} if shape.tombstone else {})
 
     def made_file(self, batch: pa.Table) -> str:
-        """A file with the rows of a commit, and their row kinds where the table has them."""
+        """Write the rows of a commit to a file, with their row kinds if the table has them."""
         if self.shape.tombstone:
             gone = pc.fill_null(batch.column(self.shape.tombstone), pa.scalar(False))
             batch = batch.append_column(_KIND, pc.if_else(gone, pa.scalar("-D"), pa.scalar("+I")))
@@ -70,7 +70,7 @@ class _Paimon(Upserts):
 
     @abstractmethod
     def table_at(self, snapshot: int | None) -> pa.Table:
-        """The rows of a snapshot, or of the newest one."""
+        """Return the rows of a snapshot, or of the newest one."""
 
     def rows(self) -> list[tuple[Any, ...]]:
         return as_tuples(self.table_at(None), self.shape)
@@ -116,7 +116,7 @@ class PaimonStatements(Oracle):
         self.table = "paimon.d.plain"
 
     def run(self, text: str) -> None:
-        """Runs a statement of Spark 4 in Spark 3.5, to which two quotes within a text are none."""
+        """Run a statement of Spark 4 in Spark 3.5, with quotes escaped by a backslash."""
         escaped = _TEXT.sub(lambda found: "'" + found[1].replace("''", "\\'") + "'", text)
         with_code(lambda text: self.worker.ask("run", text=text), escaped)
 
@@ -128,7 +128,7 @@ class PaimonStatements(Oracle):
 
 
 def taken_by_paimon(statement: Statement) -> bool:
-    """Whether Paimon knows a statement: what the condition of a WHEN NOT MATCHED BY SOURCE names, 0.9 does not find."""
+    """Return whether Paimon knows a statement; 0.9 cannot resolve the columns of WHEN NOT MATCHED BY SOURCE."""
     return taken_by_spark(statement) and all(case.when != BY_SOURCE for case in statement.cases)
 
 

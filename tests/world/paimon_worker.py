@@ -10,7 +10,7 @@ from tests.world.answering import answer_all
 
 
 def main(folder: Path) -> None:
-    """Answers requests until the input ends."""
+    """Answer requests until the input ends."""
     spark = started(folder)
 
     def run(text: str) -> None:
@@ -31,7 +31,7 @@ def main(folder: Path) -> None:
 
 
 def _why(error: Exception) -> str:
-    """The first line of an error: of Java's, where it is Java's."""
+    """Return the first line of an error, of the Java error if there is one."""
     return str(getattr(error, "java_exception", None) or error).splitlines()[0]
 
 

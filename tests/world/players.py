@@ -36,12 +36,12 @@ def _batch(shape: Shape, step: Upsert) -> pa.Table:
 
 
 def schema_of(shape: Shape) -> pa.Schema:
-    """The Arrow schema of a table."""
+    """Return the Arrow schema of a table."""
     return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in shape.columns])
 
 
 def merge_text(shape: Shape, target: str) -> str:
-    """MERGE of the rows of ``s``, under the condition of a watermark, deleting by a tombstone."""
+    """Return a MERGE of the rows of ``s``, with the condition of a watermark, which deletes by a tombstone."""
     newer = f" AND {_NEWER}" if shape.watermark else ""
     names = [name for name in shape.names if name not in shape.key]
     gone = f"WHEN MATCHED{newer} AND s.gone THEN DELETE " if shape.tombstone else ""
@@ -55,9 +55,9 @@ def merge_text(shape: Shape, target: str) -> str:
 
 
 class Upserts(Oracle):
-    """A keyed table, whose versions are counted by its commits.
+    """A keyed table whose versions are counted by commits.
 
-    None of the systems skips a transaction that it has; the player says that it did, so that the rows decide.
+    No system skips a transaction that it has already; the player reports that it did, so that the rows decide.
     """
 
     txns: dict[str, int]
@@ -75,11 +75,11 @@ class Upserts(Oracle):
             raise Unsupported(f"{type(error).__name__}: {str(error)[:200]}") from error
 
     def make(self, shape: Shape) -> None:
-        """Makes an empty table."""
+        """Make an empty table."""
         raise NotImplementedError
 
     def write(self, batch: pa.Table) -> None:
-        """Upserts rows."""
+        """Upsert rows."""
         raise NotImplementedError
 
     def upsert(self, step: Upsert) -> Outcome:
@@ -104,12 +104,12 @@ class Upserts(Oracle):
         return super().read()
 
     def rows_at(self, version: int) -> list[Row]:
-        """The rows after a commit."""
+        """Return the rows after a commit."""
         raise Unsupported("reads of earlier versions")
 
 
 def as_tuples(table: pa.Table, shape: Shape) -> list[tuple[Any, ...]]:
-    """The rows of a table in the order of the shape's columns."""
+    """Return the rows of a table as tuples, in the order of the shape's columns."""
     return [tuple(row[name] for name in shape.names) for row in table.to_pylist()]
 
 

@@ -15,7 +15,7 @@ from tests.world.answering import answer_all
 
 
 def main(folder: Path) -> None:
-    """Answers requests until the input ends."""
+    """Answer requests until the input ends."""
     pypaimon: Any = import_module("pypaimon")
     catalog = pypaimon.CatalogFactory.create({"warehouse": str(folder / "pypaimon")})
     catalog.create_database("d", True)
@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
         catalog.create_table(table, schema, False)
 
     def append(table: str, path: str) -> int:
-        """Writes a commit, and returns the number of the snapshot after it."""
+        """Write a commit, and return the number of the snapshot after it."""
         made = catalog.get_table(table)
         builder = made.new_batch_write_builder()
         write, commit = builder.new_write(), builder.new_commit()

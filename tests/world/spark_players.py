@@ -31,7 +31,8 @@ class SparkMerge(Upserts):
 
     Args:
         native: a table of the format's own writer.
-        versions: takes the table's name; the query of its versions, newest first, whose first column has the number.
+        versions: returns, for the table's name, the query of its versions, newest first, with the number as first
+            column.
     """
 
     dialect = "spark"
@@ -60,18 +61,18 @@ class SparkMerge(Upserts):
 
 
 def delta_merge(spark: SparkSession, folder: Path) -> SparkMerge:
-    """The player of Delta's MERGE."""
+    """Return the player of Delta's MERGE."""
     return SparkMerge(NativeDelta(spark, folder), lambda table: f"DESCRIBE HISTORY {table}")
 
 
 def iceberg_merge(spark: SparkSession, folder: Path) -> SparkMerge:
-    """The player of Iceberg's MERGE."""
+    """Return the player of Iceberg's MERGE."""
     newest_first = "SELECT snapshot_id FROM {}.snapshots ORDER BY committed_at DESC"
     return SparkMerge(NativeIceberg(spark, folder), newest_first.format)
 
 
 def with_code(run: Callable[[str], None], text: str) -> None:
-    """Runs a statement. The refusal of a row that several source rows change has Trinity's code."""
+    """Run a statement. The refusal of a row that several source rows change is raised with Trinity's code."""
     try:
         run(text)
     except Exception as error:
@@ -95,7 +96,7 @@ class IcebergStatements(NativeIceberg):
 
 
 def taken_by_spark(statement: Statement) -> bool:
-    """Whether the formats' own writers know a statement."""
+    """Return whether the formats' own writers know a statement."""
     joined = statement.kind != "MERGE" and statement.source is not None
     subqueries = "SELECT q.m" in statement.sql("t", Shape((), ()), "spark")
     return not (joined or subqueries or any(case.action == "DO NOTHING" for case in statement.cases))

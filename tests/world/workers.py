@@ -12,12 +12,12 @@ from tests.support.paths import ROOT
 
 
 class Worker:
-    """A process that is told in lines of JSON what to do, and answers each with one.
+    """A process that reads requests as lines of JSON, and answers each with one.
 
     Args:
-        python: of its environment.
-        module: what it runs.
-        folder: where its tables go.
+        python: the Python of its environment.
+        module: the module that it runs.
+        folder: the folder of its tables.
     """
 
     def __init__(self, python: Path, module: str, folder: Path) -> None:
@@ -46,7 +46,7 @@ class Worker:
         self._process.wait()
 
     def ask(self, do: str, **details: Any) -> Any:
-        """Has it do something, and returns the answer."""
+        """Send a request, and return the answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"do": do, **details}) + "\n")
@@ -61,9 +61,9 @@ class Worker:
 
 
 class RefusedByWorker(Exception):
-    """What the system raised, in its process."""
+    """An error that the system raised in its process."""
 
 
 def python_of(variable: str, environment: str) -> Path:
-    """The Python that an environment variable names, or that of an environment which make made."""
+    """Return the Python that an environment variable names, or that of an environment that make has made."""
     return Path(os.environ.get(variable, ROOT / environment / "bin" / "python"))

@@ -158,10 +158,10 @@ WITHOUT: Final = {
 
 
 class Requirements(SuiteRequirements):
-    """The answers to the suite's questions."""
+    """The answers to the suite's questions about requirements."""
 
     def get_isolation_levels(self, config: Any) -> dict[str, Any]:
-        """Return AUTOCOMMIT, the only one."""
+        """Return AUTOCOMMIT, the only isolation level."""
         return {"default": "AUTOCOMMIT", "supported": ["AUTOCOMMIT"]}
 
 
@@ -178,7 +178,7 @@ for _name in ABSENT:
 
 
 def table() -> str:
-    """Return the exclusions as a table, each reason once."""
+    """Return the exclusions as a Markdown table, one row for each reason."""
     reasons: dict[str, list[str]] = {}
     for name, reason in {**ABSENT, **WITHOUT}.items():
         reasons.setdefault(reason, []).append(f"`{name}`")

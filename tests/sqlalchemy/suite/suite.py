@@ -9,7 +9,7 @@ from sqlalchemy.testing.suite import *  # noqa: F403 - they are collected here
 
 
 class HasTableTest(suite.HasTableTest):  # type: ignore[no-redef]  # takes its place
-    """Its tables without the view, which it makes whatever the requirements say."""
+    """The suite's tests without their view, which they would make whatever the requirements say."""
 
     @classmethod
     def define_views(cls, metadata: Any) -> None:

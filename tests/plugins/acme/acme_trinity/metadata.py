@@ -66,7 +66,6 @@ def _object(number: int) -> str:
 
 
 def _encode(store: ObjectStore, version: TableVersion) -> dict[str, Any]:
-    """Return a version as JSON. Its paths are relative, so that a table can be moved."""
     return {
         "number": version.number,
         "timestamp_ms": version.timestamp_ms,

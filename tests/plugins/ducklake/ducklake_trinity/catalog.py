@@ -82,9 +82,9 @@ class Snapshot:
 
     Attributes:
         number: its id.
-        schema_version: version of the schema.
-        catalog_id: the first of the new ids for schemas and tables.
-        file_id: the first of the new ids for files.
+        schema_version: the version of the schema.
+        catalog_id: the first new id for schemas and tables.
+        file_id: the first new id for files.
     """
 
     number: int
@@ -115,7 +115,7 @@ class Catalog:
                 _new_schema(running, _DEFAULT)
 
     def folder_of(self, table_id: str) -> str:
-        """Return the folder of a table's files. It goes by Trinity's id, as a name may be given anew."""
+        """Return the folder of a table's files. It is named by Trinity's id, as a name may be reused."""
         return str(self._folder.join(table_id))
 
     @contextmanager
@@ -139,7 +139,7 @@ class Catalog:
             return sorted(_schemas(running))
 
     def add_schema(self, name: str) -> bool:
-        """Make a schema; return whether there was none."""
+        """Make a schema, and return whether it is new."""
         with self.transaction(write=True) as running:
             new = name not in _schemas(running)
             if new:
@@ -147,7 +147,7 @@ class Catalog:
             return new
 
     def remove_schema(self, name: str) -> list[str]:
-        """Remove a schema, unless it holds the tables that are returned."""
+        """Remove a schema if it is empty; return its tables, which prevent that."""
         with self.transaction(write=True) as running:
             names = sorted(_tables(running, name))
             if not names:
@@ -169,7 +169,7 @@ class Catalog:
             return _tables(running, schema).get(name)
 
     def add_table(self, running: sqlite3.Connection, schema: str, name: str, table_id: str) -> Snapshot | None:
-        """Make a table within a transaction, of DuckLake's id ``catalog_id``; None when the name is taken."""
+        """Make a table within a transaction, and return its snapshot; None when the name is taken."""
         if name in _tables(running, schema):
             return None
         made = snapshot(running, f"created_table:{_quoted(schema)}.{_quoted(name)}", schema=True, catalog_ids=1)
@@ -179,7 +179,7 @@ class Catalog:
         return made
 
     def remove_table(self, number: int) -> bool:
-        """Remove a table with all that is known of it, and the snapshots that had it; return whether it was there."""
+        """Remove a table with all its entries, and the snapshots that had it; return whether it existed."""
         with self.transaction(write=True) as running:
             begun = running.execute(
                 "SELECT begin_snapshot FROM ducklake_table WHERE table_id = ?", (number,)
@@ -206,10 +206,10 @@ def snapshot(
 
     Args:
         running: the transaction.
-        changes: what it changes, in DuckLake's words.
-        schema: whether it changes schemas, tables or columns.
-        catalog_ids: how many new schemas and tables it makes.
-        file_ids: how many new files.
+        changes: the changes in DuckLake's notation.
+        schema: whether schemas, tables or columns change.
+        catalog_ids: the number of new schemas and tables.
+        file_ids: the number of new files.
     """
     last = "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot"
     found = running.execute(f"{last} ORDER BY snapshot_id DESC LIMIT 1").fetchone() or (-1, -1, 0, 0)
@@ -224,7 +224,7 @@ def snapshot(
 
 
 def expire(running: sqlite3.Connection, first: int, end: int) -> None:
-    """Remove the snapshots from one until before another: what they had of a table is gone."""
+    """Remove the snapshots from ``first`` up to, but not including, ``end``: what they had of a table is gone."""
     for table in ("snapshot", "snapshot_changes"):
         running.execute(f"DELETE FROM ducklake_{table} WHERE snapshot_id >= ? AND snapshot_id < ?", (first, end))
 

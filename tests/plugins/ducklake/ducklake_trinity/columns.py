@@ -41,7 +41,7 @@ _Facts: TypeAlias = tuple[int, str, str, bool, int | None]
 
 
 def columns_of(definition: TableDefinition) -> dict[int, _Facts]:
-    """Return the facts of each column, and of each part of a nested one, by its id.
+    """Return the entries of each column, and of each part of a nested one, by its id.
 
     Hidden columns have no id, so that DuckDB does not see them.
     """
@@ -69,13 +69,13 @@ def _ids(column: int) -> Iterator[int]:
 
 
 def storage_of(definition: TableDefinition) -> pa.Schema:
-    """Return the schema of the files: Trinity's types as they are, and field ids, by which DuckDB finds columns."""
+    """Return the schema of the files: Trinity's types, with the field ids by which DuckDB finds columns."""
     fields = ((c.field_id, stored_field(c, c.to_arrow().type)) for c in definition.columns)
     return pa.schema([field if number is None else _numbered(field, _ids(number)) for number, field in fields])
 
 
 def _numbered(field: pa.Field, ids: Iterator[int]) -> pa.Field:
-    """Return a field with the ids of the column and of its parts."""
+    """Return a field with ids for the column and its parts."""
     found = {**(field.metadata or {}), b"PARQUET:field_id": str(next(ids)).encode()}
     kind = field.type
     if pa.types.is_list(kind):
@@ -88,7 +88,7 @@ def _numbered(field: pa.Field, ids: Iterator[int]) -> pa.Field:
 
 
 def bounds_of(definition: TableDefinition, file: DataFile) -> Iterator[tuple[int, int | None, str, str]]:
-    """Yield the id, the number of NULLs, and the bounds of each column of a file that DuckDB may prune by.
+    """Yield (id, number of NULLs, bounds) of each column of a file by which DuckDB may prune.
 
     Floating-point columns are left out: a bound does not say whether there is a NaN, which DuckDB orders last.
     """
@@ -100,7 +100,7 @@ def bounds_of(definition: TableDefinition, file: DataFile) -> Iterator[tuple[int
 
 
 def _text(value: Any) -> str | None:
-    """Return a bound as text; None for one of a type that is not pruned by."""
+    """Return a bound as text; None for a type that is not used for pruning."""
     if isinstance(value, dt.datetime):
         return value.isoformat(sep=" ")
     return None if isinstance(value, bool) or not isinstance(value, (int, str, Decimal, dt.date)) else str(value)

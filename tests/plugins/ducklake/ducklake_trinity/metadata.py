@@ -38,8 +38,8 @@ class DuckLakeMetadata(VersionedMetadata):
     """The metadata of one catalog.
 
     Args:
-        catalog: its name.
-        warehouse: its folder.
+        catalog: the catalog's name.
+        warehouse: the warehouse's folder.
     """
 
     keeps_deletes = True
@@ -100,7 +100,7 @@ class DuckLakeMetadata(VersionedMetadata):
         commit_loop(here.location, drop, alone=True)
 
     def _here(self, table: TableHandle) -> tuple[TableHandle, int]:
-        """Return the table that has the name now, with its folder, and DuckLake's id of it; the version stays."""
+        """Return the table that now has the name, with its folder and DuckLake's id. Its version is kept."""
         found = self._catalog.find(table.schema, table.table)
         if found is None:
             raise no_table(table.full_name)
@@ -144,7 +144,7 @@ class DuckLakeMetadata(VersionedMetadata):
         return super().delete_unneeded(self._here(table)[0], older_than_ms)
 
     def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
-        """Return one file of positions for each data file, as DuckLake has it, where tasks have written several."""
+        """Return one position delete file for each data file, as DuckLake requires; merge those of several tasks."""
         found = super().read_deletes(rewrite, deletes)
         several = {f.of: f.deletes for f in found if len(f.deletes.paths) > 1}
         if not several:

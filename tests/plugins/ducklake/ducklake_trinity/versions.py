@@ -31,9 +31,9 @@ class Versions:
     """The versions of one table.
 
     Args:
-        catalog: its catalog.
+        catalog: the table's catalog.
         table: the table, with its folder.
-        number: DuckLake's id of it.
+        number: DuckLake's id of the table.
     """
 
     def __init__(self, catalog: Catalog, table: TableHandle, number: int = 0) -> None:
@@ -67,7 +67,7 @@ class Versions:
         return int(found[0]), int(found[1])
 
     def read(self, number: int) -> TableVersion | None:
-        """Return a version; None for one that is not there."""
+        """Return a version; None if it does not exist."""
         query = "SELECT value, begin_snapshot FROM ducklake_tag WHERE object_id = ? AND key = ?"
         with self._catalog.transaction() as running:
             of = (self._number, _TAG, number)
@@ -89,7 +89,7 @@ class Versions:
         )
 
     def create(self, first: TableVersion) -> bool:
-        """Make the table, with its version 0; return whether its name was free."""
+        """Make the table with its version 0, and return whether its name was free."""
         named = first.definition
         with self._catalog.transaction(write=True) as running:
             made = self._catalog.add_table(running, named.schema, named.name, named.id)
@@ -104,7 +104,7 @@ class Versions:
         """Put the next version: the commit point.
 
         Raises:
-            CommitRaced: another one is there, or the table is gone.
+            CommitRaced: another writer has put it, or the table is gone.
         """
         commit_point(f"version {version.number}", lambda: self._put(version))
 
@@ -176,7 +176,7 @@ class Versions:
         return file.moved(self._store.relative(file.path)).to_dict()
 
     def _end(self, running: sqlite3.Connection, made: Snapshot, gone: Iterable[str], marked: Iterable[str]) -> None:
-        """End what the version does not have any more: files, and older positions of their deleted rows."""
+        """End the entries of files that the version no longer has, and of outdated position delete files."""
         of = "(SELECT data_file_id FROM ducklake_data_file f WHERE table_id = ? AND path = ? AND end_snapshot IS NULL)"
         ended = "UPDATE ducklake_delete_file SET end_snapshot = ? WHERE end_snapshot IS NULL AND data_file_id IN"
         running.executemany(f"{ended} {of}", [(made.number, self._number, path) for path in (*gone, *marked)])
@@ -203,7 +203,7 @@ class Versions:
         running.execute(f"UPDATE ducklake_table_stats SET {values} WHERE table_id = ?", added)
 
     def _mark(self, running: sqlite3.Connection, at: int, first: int, marked: dict[str, DataFile]) -> None:
-        """Add the positions of the deleted rows of files."""
+        """Add the position delete files of data files."""
         of = (
             "SELECT ?, table_id, ?, NULL, data_file_id, ?, 1, 'parquet', ?, ?, NULL, NULL, NULL FROM ducklake_data_file"
         )
@@ -215,7 +215,7 @@ class Versions:
                 running.execute(f"INSERT INTO ducklake_delete_file {of} {where}", facts)
 
     def _forget(self, running: sqlite3.Connection, oldest: int) -> None:
-        """Forget the versions before one, and the snapshots that had them."""
+        """Remove the versions before one, and the snapshots that had them."""
         query = "SELECT min(begin_snapshot), max(end_snapshot) FROM ducklake_tag WHERE object_id = ? AND key = ?"
         of = (self._number, _TAG, oldest)
         first, end = running.execute(f"{query} AND json_extract(value, '$.number') < ?", of).fetchone()

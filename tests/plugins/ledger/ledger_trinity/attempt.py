@@ -15,7 +15,7 @@ class LedgerAttempt(Attempt[TableVersion]):
     """One attempt at a commit.
 
     Attributes:
-        database: where versions are put.
+        database: the database that stores versions.
     """
 
     database: Database
@@ -30,6 +30,6 @@ class LedgerAttempt(Attempt[TableVersion]):
         return self.put_version(self.newest.after(change))
 
     def put_version(self, made: TableVersion) -> int:
-        """Put the next version; return its number."""
+        """Put the next version, and return its number."""
         self.database.put(made.definition.id, self.newest, made)
         return made.number

@@ -62,7 +62,7 @@ class Database:
                 running.execute(statement)
 
     def folder_of(self, table_id: str) -> str:
-        """Return the folder of a table's files. It goes by the id, as a name may be given anew."""
+        """Return the folder of a table's files. It is named by the id, as a name may be reused."""
         return str(self._folder.join(table_id))
 
     # -- names ------------------------------------------------------------------------------------------
@@ -73,13 +73,13 @@ class Database:
             return sorted({_DEFAULT, *(name for (name,) in running.execute("SELECT name FROM schemas"))})
 
     def add_schema(self, name: str) -> bool:
-        """Make a schema; return whether there was none."""
+        """Make a schema, and return whether it is new."""
         with self._transaction(write=True) as running:
             new = "INSERT OR IGNORE INTO schemas VALUES (?)"
             return name != _DEFAULT and running.execute(new, (name,)).rowcount == 1
 
     def remove_schema(self, name: str) -> list[str]:
-        """Remove a schema, unless it holds the tables that are returned."""
+        """Remove a schema if it is empty; return its tables, which prevent that."""
         with self._transaction(write=True) as running:
             names = _names(running, name)
             if not names:
@@ -98,7 +98,7 @@ class Database:
             return None if found is None else str(found[0])
 
     def add_table(self, version: TableVersion) -> bool:
-        """Make a table of its version 0; return whether the name was free."""
+        """Make a table from its version 0, and return whether the name was free."""
         made = version.definition
         with self._transaction(write=True) as running:
             named = (made.id, made.schema, made.name)
@@ -108,7 +108,7 @@ class Database:
             return True
 
     def remove_table(self, table_id: str) -> bool:
-        """Remove a table with all that is known of it; return whether it was there."""
+        """Remove a table with all its entries; return whether it existed."""
         with self._transaction(write=True) as running:
             return running.execute("DELETE FROM tables WHERE id = ?", (table_id,)).rowcount == 1
 
@@ -120,7 +120,7 @@ class Database:
             return _newest(running, table_id)
 
     def read(self, table_id: str, number: int) -> TableVersion | None:
-        """Return a version; None for one that is forgotten, or was never there."""
+        """Return a version; None if it was removed, or never existed."""
         store = self._store(table_id)
         with self._transaction() as running:
             facts = "SELECT at_ms, operation, definition, commit_id FROM versions WHERE of = ? AND number = ?"
@@ -141,7 +141,7 @@ class Database:
             return [HistoryEntry(number, at, what, {}, commit) for number, at, what, commit in rows]
 
     def put(self, table_id: str, before: TableVersion, made: TableVersion) -> None:
-        """Put the version that follows another one: the commit point.
+        """Put the version that follows ``before``: the commit point.
 
         Raises:
             CommitRaced: another version follows it already, or the table is gone.
@@ -163,7 +163,7 @@ class Database:
             running.executemany("INSERT OR REPLACE INTO txns VALUES (?, ?, ?)", txns)
 
     def changes(self, table_id: str, since: int) -> list[FileChange] | None:
-        """Return what each commit after a version did, without compactions; None once that version is forgotten."""
+        """Return the changes of each commit after a version, without compactions; None if that version was removed."""
         with self._transaction() as running:
             if _oldest(running, table_id) > since:
                 return None
@@ -172,7 +172,7 @@ class Database:
             return [self._change(running, table_id, n) for n, operation in commits if operation not in KEEPS_ROWS]
 
     def forget(self, table_id: str, oldest: int) -> bool:
-        """Forget the versions before one; return whether there was any."""
+        """Remove the versions before one, and return whether there was any."""
         with self._transaction(write=True) as running:
             running.execute("DELETE FROM files WHERE of = ? AND gone <= ?", (table_id, oldest))
             return running.execute("DELETE FROM versions WHERE of = ? AND number < ?", (table_id, oldest)).rowcount > 0
@@ -228,7 +228,7 @@ def _oldest(running: sqlite3.Connection, table_id: str) -> int:
 
 
 def _content(store: ObjectStore, file: DataFile) -> str:
-    """Return a file as JSON; what records its deleted rows is not part of the shared form."""
+    """Return a file as JSON, with its position deletes, which the common form leaves out."""
     content = file.to_dict() | {"path": store.relative(file.path)}
     if isinstance(file.deletes, PositionDeletes):
         content["deletes"] = file.deletes.to_dict(store)

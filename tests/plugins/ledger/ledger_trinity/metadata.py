@@ -53,8 +53,8 @@ class LedgerMetadata(RowChanges):
     """The metadata of one catalog.
 
     Args:
-        catalog: its name.
-        warehouse: its folder.
+        catalog: the catalog's name.
+        warehouse: the warehouse's folder.
     """
 
     def __init__(self, catalog: str, warehouse: str) -> None:
@@ -124,7 +124,7 @@ class LedgerMetadata(RowChanges):
     # -- versions ---------------------------------------------------------------------------------------
 
     def _here(self, table: TableHandle) -> tuple[TableHandle, str]:
-        """Return the table that has the name now, with its folder, and its id; the version stays."""
+        """Return the table that now has the name, with its folder, and its id. Its version is kept."""
         table_id = self._database.id_of(table.schema, table.table)
         if table_id is None:
             raise no_table(table.full_name)
@@ -132,7 +132,7 @@ class LedgerMetadata(RowChanges):
         return replace(table, location=self._database.folder_of(table_id), id=table_id), table_id
 
     def _load(self, table: TableHandle) -> tuple[TableHandle, TableVersion]:
-        """Return the table that has the name now, and its version, or its newest."""
+        """Return the table that now has the name, and its version, or the newest one."""
         here, table_id = self._here(table)
         newest = self._database.newest(table_id)
         if newest is None:  # dropped since
@@ -228,5 +228,5 @@ class LedgerMetadata(RowChanges):
 
 
 def _storage(definition: TableDefinition) -> pa.Schema:
-    """Return the schema of the files: Trinity's types as they are, under the names that files have."""
+    """Return the schema of the files: Trinity's types, under the stored names."""
     return pa.schema([stored_field(column, column.to_arrow().type) for column in definition.columns])
