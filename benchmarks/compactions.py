@@ -17,7 +17,7 @@ class CompactionBench(FormatsBench):
     """Every format of ours and both peers in the same rounds; what one round compacted is the base of the next."""
 
     def cases(self) -> Iterator[Result]:
-        """After ten commits of half a per cent: one in the round that is not counted."""
+        """Yield the times of compactions after ten commits of half a per cent; one commit in the warm-up."""
         runs, count = self.scene.runs.at_most(2), max(1, self.scene.rows // 200)
         tables = {catalog: self.scene.base_table(catalog) for catalog in self.formats}
         natives = {peer: Native(self.scene, peer) for peer in MERGE_ON_READ.values()}

@@ -170,7 +170,7 @@ def fingerprint(rows: DataFrame) -> tuple[int, int]:
 
 
 def arrow_rows(folder: Path) -> pa.Table:
-    """Prepared rows as Arrow data."""
+    """Return prepared rows as Arrow data."""
     table = pq.read_table(folder)
     # Spark's INT96 reads as nanoseconds
     at = table.schema.get_field_index("ts")

@@ -157,7 +157,7 @@ def _examples(lines: list[str], left_out: frozenset[int]) -> Iterator[Example]:
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
-    """The lines, those of a block of code together: (the first of them, the line behind them)."""
+    """Yield (first line, line after the last) of each line, and of each block of code as a whole."""
     at = 0
     while at < len(lines):
         end = _end(lines, at) if _FENCE.match(lines[at]) else at + 1
@@ -166,7 +166,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def _tabs(lines: list[str]) -> Iterator[dict[str, range]]:
-    """Each set of tabs: their titles, with their lines."""
+    """Yield title -> lines of each set of tabs."""
     found: dict[str, range] = {}
     title, start, margin = "", 0, -1
     for at, _ in [*_blocks(lines), (len(lines), 0)]:
@@ -182,13 +182,13 @@ def _tabs(lines: list[str]) -> Iterator[dict[str, range]]:
 
 
 def _others(tabs: dict[str, range], title: str) -> Iterator[int]:
-    """The lines of the tabs but for that of a title, or the first."""
+    """Return the lines of all tabs but that of a title, or but the first one."""
     chosen = title if title in tabs else next(iter(tabs))
     return (line for name, lines in tabs.items() if name != chosen for line in lines)
 
 
 def _end(lines: list[str], fence: int) -> int:
-    """The line behind the block that begins with a fence."""
+    """Return the line after the block that a fence opens."""
     opened = _FENCE.match(lines[fence])
     assert opened is not None
     return next(at for at in range(fence + 1, len(lines)) if lines[at].rstrip() == opened[1]) + 1

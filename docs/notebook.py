@@ -116,7 +116,7 @@ def _outputs(printed: str, value: Any, number: int) -> Iterator[Cell]:
 
 
 def _text(outputs: list[Cell]) -> str:
-    """What outputs are as text: HTML says the same, in the words of a library's release."""
+    """Return the text of outputs, without their HTML, which differs between releases of libraries."""
     return "\n".join("".join(each["data"]["text/plain"] if "data" in each else each["text"]) for each in outputs)
 
 

@@ -73,7 +73,7 @@ password, a key or a token. [Logs and metrics](../operate/logging.md) shows how 
 
 
 def program_pages() -> Mapping[str, str]:
-    """Name of a file in docs/reference -> its text."""
+    """Return name of a file in docs/reference -> its text."""
     return {
         "properties.md": _properties(),
         "commands.md": _commands(),
@@ -122,13 +122,13 @@ def _default(option: Option) -> str:
 
 
 def _cited(name: str, rules: Mapping[str, str]) -> str:
-    """The rules that speak of a property, as links."""
+    """Return links to the rules that mention a property."""
     named = re.compile(rf"`(?:fields\.[^`]*\.)?{re.escape(name)}(?:`| ?=)")
     return ", ".join(f"[{rule.upper()}](../semantics.md#{rule})" for rule, text in rules.items() if named.search(text))
 
 
 def _rules() -> dict[str, str]:
-    """Id of a rule -> its text."""
+    """Return id of a rule -> its text."""
     parts = re.split(r'<a id="(\w+)">', _SEMANTICS.read_text())
     return {rule: text.partition("\n#")[0] for rule, text in zip(parts[1::2], parts[2::2], strict=True)}
 

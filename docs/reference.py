@@ -37,7 +37,7 @@ INNER: Final = "For Trinity's own modules."
 
 
 def pages() -> Mapping[str, str]:
-    """Name of a file in docs/api -> its text."""
+    """Return name of a file in docs/api -> its text."""
     loaded = _loaded()
     found = {f"{package}.md": _page(loaded[package]) for package in PACKAGES}
     rows = (f"| [{p}]({p}.md) | {_summary(loaded[p])} |" for p in PACKAGES)
@@ -46,7 +46,7 @@ def pages() -> Mapping[str, str]:
 
 
 def undocumented() -> list[str]:
-    """The public names, and the public methods of public classes, that have no docstring, their own or a base's."""
+    """Return the public names, and public methods of public classes, without a docstring of their own or of a base."""
     return [
         f"{package}.{name}"
         for package, module in _loaded().items()
@@ -72,7 +72,7 @@ def _public_classes() -> frozenset[str]:
 
 
 def _entries(module: griffe.Module) -> Iterator[tuple[str, Any]]:
-    """(name, object) of each public name, and of each public method and property of a class (``Class.method``)."""
+    """Yield (name, object) of each public name, and of classes' public methods and properties (``Class.method``)."""
     for name in map(str, module.exports or ()):
         found = _exported(module, name)
         yield name, found
@@ -81,7 +81,7 @@ def _entries(module: griffe.Module) -> Iterator[tuple[str, Any]]:
 
 
 def _exported(module: griffe.Module, name: str) -> Any:
-    """What a name of a package is: where a module within it has the same name, what is imported."""
+    """Return the object of a package's name: the imported one, where a module within it has the same name."""
     found = _target(module[name])
     imported = module.imports.get(name, found.path)
     return found if imported == found.path or not found.is_module else module.modules_collection[imported]
@@ -106,7 +106,7 @@ def _is_inner(member: Any) -> bool:
 
 
 def _docstring(found: Any) -> griffe.Docstring | None:
-    """An object's docstring, or that of the method that it overrides."""
+    """Return an object's docstring, or that of the method that it overrides."""
     bases = found.parent.mro() if found.docstring is None and found.parent.is_class else ()
     overridden = (base.members.get(found.name) for base in bases)
     return found.docstring or next((m.docstring for m in overridden if m is not None and m.docstring), None)
@@ -142,14 +142,14 @@ def _value(found: Any) -> str:
 
 
 def _field(found: Any) -> str:
-    """``name: type``; nothing for properties, which have entries of their own, and for what only methods set."""
+    """Return ``name: type``; nothing for properties, which have own entries, and for attributes that methods set."""
     if "property" in found.labels or (found.annotation is None and "class-attribute" not in found.labels):
         return ""
     return f"{found.name}: {found.annotation}" if found.annotation is not None else f"{found.name}{_value(found)}"
 
 
 def _broken(signature: str) -> str:
-    """A signature with one parameter a line when it is long."""
+    """Return a signature, with one parameter a line when it is long."""
     name, _, rest = signature.partition("(")
     depth, start, parts = 0, 0, []
     for at, sign in enumerate(rest):
@@ -165,7 +165,7 @@ def _broken(signature: str) -> str:
 
 
 def _prose(docstring: griffe.Docstring | None) -> list[str]:
-    """A docstring's sections as paragraphs of Markdown."""
+    """Return a docstring's sections as paragraphs of Markdown."""
     found = []
     for section in docstring.parse("google", warnings=False, returns_multiple_items=False) if docstring else ():
         if section.kind is griffe.DocstringSectionKind.text:
@@ -187,7 +187,7 @@ def _item(kind: griffe.DocstringSectionKind, item: Any) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Sphinx's roles and double backticks as Markdown; pages and rules as links."""
+    """Return Sphinx's roles and double backticks as Markdown, and pages and rules as links."""
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
     text = _PAGE.sub(lambda page: f"[{_title(page[1])}](../{page[1]})", re.sub(r"``(.+?)``", r"`\1`", text))
     return _RULES.sub(lambda cited: re.sub(r"[A-Z]\d+", _rule, cited[0]), text)

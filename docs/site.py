@@ -30,7 +30,7 @@ _FENCED: Final = re.compile(r"^( *`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 
 
 def pages() -> dict[Path, Path]:
-    """Page of the repository -> its path in the site."""
+    """Return page of the repository -> its path in the site."""
     found = {page: page.relative_to(DOCS) for page in sorted(DOCS.rglob("*.md"))}
     found |= {notebook: notebook.relative_to(DOCS).with_suffix(".md") for notebook in NOTEBOOKS}
     waiting = list(found)
@@ -77,7 +77,7 @@ def _linked(page: Path) -> Iterator[Path]:
 
 
 def _with_links(page: Path, places: dict[Path, Path]) -> str:
-    """A page's text with links to where the pages are in the site; to what is not in it there is none."""
+    """Return a page's text with links to paths of the site, and without links to pages that are not in it."""
 
     def moved(link: re.Match[str]) -> str:
         target = Path(os.path.normpath(page.parent / link[2]))

@@ -1,4 +1,4 @@
-"""Faults of adapters: each is found without Spark, and the adapter without a fault passes what finds them."""
+"""Faults of adapters: each is found without Spark, and an adapter without a fault passes the checks that find them."""
 
 from __future__ import annotations
 

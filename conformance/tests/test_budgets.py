@@ -1,4 +1,4 @@
-"""How much is played: what time ends and what it does not, and rounds until a time, by a clock of the test's own."""
+"""How many histories are played: counts and times of a budget, measured by a clock of the test's own."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_run_that_is_interrupted_reports_what_it_played(
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Python's own answer to Ctrl-C, which it does not have where a shell began it in the background."""
+    """Set Python's own handler for Ctrl-C, which a process lacks that a shell started in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -38,7 +38,7 @@ POOR = (
 
 
 def declares(monkeypatch: pytest.MonkeyPatch, capabilities: Collection[Capability]) -> None:
-    """Has the in-memory format declare other capabilities than it has."""
+    """Let the in-memory format declare other capabilities than it has."""
     monkeypatch.setattr(MemoryFormat, "capabilities", property(lambda _: frozenset(capabilities)))
 
 
@@ -47,7 +47,7 @@ def refused(table: str, what: str) -> TrinityError:
 
 
 def lacks_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the in-memory format refuse what ``POOR`` lacks."""
+    """Let the in-memory format refuse the features that ``POOR`` lacks."""
     create = MemoryMetadata.create_table
 
     def create_table(self: MemoryMetadata, definition: TableDefinition) -> TableHandle:

@@ -1,4 +1,4 @@
-"""What ``trinity-conformance run`` answers to a CI: its exit codes, and the words that go with them."""
+"""What ``trinity-conformance run`` reports to CI: its exit codes, and the messages with them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Blind(MemoryFormat):
 
 @pytest.fixture
 def adapters_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The present folder is empty, and adapters are imported from it."""
+    """Change to an empty folder, and import adapters from it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "")

@@ -36,13 +36,13 @@ Rows = list[tuple[Json, ...]]
 
 
 def orders(watermark: str = "bigint", **options: object) -> Shape:
-    """order_id, ts, deleted, v: the keyed table of most examples."""
+    """Return the shape of the keyed table of most examples: order_id, ts, deleted, v."""
     columns = (Column("id", "int", False), Column("ts", watermark), Column("deleted", "boolean"), Column("v", "bigint"))
     return Shape(columns, ("id",), watermark=("ts",), tombstone="deleted", **options)  # type: ignore[arg-type]
 
 
 def read(shape: Shape, *commits: Rows) -> dict[object, object]:
-    """Key -> v after the commits."""
+    """Return key -> v after the commits."""
     model = Model(shape)
     for rows in commits:
         model.upsert(rows)

@@ -48,7 +48,7 @@ def plain(*rows: tuple[int | None, int | None]) -> DmlModel:
 
 
 def keyed(*rows: tuple[int, int | None, int]) -> DmlModel:
-    """Rows of k, w, a."""
+    """Return the model of a table with rows of k, w, a."""
     model = DmlModel(KEYED)
     model.upsert([(k, w, None, a) for k, w, a in rows])
     return model

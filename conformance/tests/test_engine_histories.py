@@ -1,4 +1,4 @@
-"""Histories of the merge engines: what they contain, what they find, and the laws on the model. Needs no Spark."""
+"""Histories of the merge engines: their contents, the faults they find, and the laws on the model. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ENGINE_CHECKS = [check for check in CHECKS if check.engines]
 
 
 def same(one: EngineModel, other: EngineModel) -> str:
-    """How the second table differs from the first; nothing when it reads the same."""
+    """Return how the merged rows of two tables differ; nothing when they are equal."""
     bad = {n for model in (one, other) for names in model.overflows().values() for n in names}
     names = [n for n in one.shape.names if n not in bad]
     found = [{n: row[n] for n in names} for row in other.merged().values()]

@@ -12,7 +12,7 @@ from trinity_conformance.model.shapes import Column, Shape
 
 
 def after(kind: Shape, *rows: Cells) -> Cells | None:
-    """The row after some rows of one key, which read the same in one commit and in single ones (L2)."""
+    """Return the row after the rows of one key, and check that it is the same in one commit and in several (L2)."""
     one, each = only(model(kind, list(rows))), only(model(kind, *([row] for row in rows)))
     assert one == each
     return one

@@ -42,7 +42,7 @@ def test_a_hard_delete_forgets_thresholds() -> None:  # M11, D5
 
 
 def update(where: Expression | None = None, **values: Any) -> Statement:
-    """UPDATE t SET ...; integers and NULL are literals."""
+    """Return the statement UPDATE t SET ..., in which integers and NULL are literals."""
     sets = {n: v if isinstance(v, Expression) else literal("int", v) for n, v in values.items()}
     return Statement("UPDATE", (Case(MATCHED, "UPDATE", where, tuple(sets.items())),))
 

@@ -1,4 +1,4 @@
-"""Histories whose steps two executors take by turns: as traces, made small, and without Spark."""
+"""Histories whose steps two executors take by turns: as traces, when they are shrunk, and without Spark."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Forgetful(ModelSubject):
 
 @pytest.fixture
 def turns() -> History:
-    """A history of a table, by turns."""
+    """Return a history of a table whose steps the executors take by turns."""
     return by_turns(sample(histories(rota(0)), 0), 0)
 
 

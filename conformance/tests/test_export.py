@@ -1,4 +1,4 @@
-"""A finding as a program of its own: it shows the difference where the fault is, and none where it is not."""
+"""A finding as a program of its own: it shows the difference with the fault, and none without it."""
 
 from __future__ import annotations
 

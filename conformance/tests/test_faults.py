@@ -1,4 +1,4 @@
-"""Faults of the storage within histories: each is judged by what is there afterwards, shrunk, kept and played again."""
+"""Faults of the storage within histories: each is judged by the table afterwards, shrunk, saved and replayed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def subject(adapter: str | type[Format], folder: Path) -> Iterator[TrinitySubjec
 
 
 def faulty(place: int, fault: Fault) -> History:
-    """The history with one fault."""
+    """Return the history with one fault."""
     steps = list(HISTORY.steps)
     steps[place] = replace(steps[place], fault=fault)
     return replace(HISTORY, steps=tuple(steps))
@@ -169,13 +169,13 @@ def test_the_budgets_that_decide_have_faults() -> None:
 
 @pytest.fixture
 def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The adapters of tests/plugins, which are not installed."""
+    """Make the adapters of tests/plugins importable, as they are not installed."""
     for name in ("acme", "ledger"):
         monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "tests/plugins" / name))
 
 
 def named(place: str) -> type[Format]:
-    """The class of an adapter, by module:Class."""
+    """Return the class of an adapter, named as module:Class."""
     module, _, name = place.partition(":")
     found: type[Format] = getattr(import_module(module), name)
     return found

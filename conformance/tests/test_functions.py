@@ -20,7 +20,7 @@ TIMED = "map<string,struct<x:int,ts:string>>"
 
 
 def folded(name: str, kind: str, *rows: Any, **options: str) -> Any:
-    """What the column reads after some rows; a retract is a tuple of ``-`` and a value."""
+    """Return the value of a column after some rows; a retract is a tuple of ``-`` and a value."""
     function = FUNCTIONS[name](kind, {o.replace("_", "-"): v for o, v in options.items()})
     acc: Any = None
     for row in rows:
@@ -34,7 +34,7 @@ def minus(value: Any) -> tuple[str, Any]:
 
 
 def at(number: int | None, text: str | None = None, order: int | None = None) -> Mapping[str, Any]:
-    """A nested row."""
+    """Return a nested row."""
     return {"id": number, "x": text, "s": order}
 
 

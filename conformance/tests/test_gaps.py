@@ -1,4 +1,4 @@
-"""Known gaps: expected failures, which the file may not keep longer than they are there."""
+"""Known gaps: expected failures, which the file may not list any longer than they occur."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ expires = 2999-01-01
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An in-memory format that declares TRUNCATE, and refuses it."""
+    """Let the in-memory format refuse TRUNCATE, which it declares."""
     monkeypatch.setattr(MemoryMetadata, "truncate", ConnectorMetadata.truncate)
 
 

@@ -1,4 +1,4 @@
-"""Writers in several processes: what explains a race, which faults only they show, and that a race is played again."""
+"""Writers in several processes: which serial order explains a race, which faults only they show, and replayed races."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of others: a commit of several files is one, whoever crashes in it; old files that come are seen."""
+"""Commits to a folder of others are atomic, whoever crashes, and files that others add with old times are seen."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_commit_of_several_files_killed_at_every_operation(
 
 
 def test_readers_see_none_or_all_of_a_commit_under_way(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the writer does next, and however far it got when the reader began to look."""
+    """A reader that begins and lists the folder at any points of a commit sees all of its files, or none."""
     writer, reader, seen = feed_of(folder), feed_of(folder), []
     rename, scandir = os.rename, os.scandir
 
@@ -138,7 +138,7 @@ def test_one_who_may_not_write_sees_none_of_a_crashed_commit(folder: Path, monke
 
 
 def test_writers_of_different_partitions_have_one_order(folder: Path) -> None:
-    """The second one was checked against the folder before the first one's commit: it is checked again."""
+    """The second writer has checked its change against the folder before the first commit, so it checks again."""
     first, second = feed_of(folder), feed_of(folder)
     begun = second.metadata.begin_insert(second.table)
     staged = second.staged(begun.target, 3)
@@ -150,7 +150,7 @@ def test_writers_of_different_partitions_have_one_order(folder: Path) -> None:
 
 
 def test_writers_and_a_compaction_race(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in processes of their own: no lock but the claim. A compaction may lose, and then says so."""
+    """The writers share no lock but the claim, as processes do. A compaction may lose; it then raises an error."""
     without_turns(monkeypatch)
 
     def write(writer: int) -> None:
@@ -182,7 +182,7 @@ def test_a_lost_answer_to_a_claim_is_looked_up(folder: Path, monkeypatch: pytest
 
 
 def test_what_compaction_replaced_is_known_by_more_than_its_name(folder: Path) -> None:
-    """A file that somebody writes anew under the name of a replaced one stays."""
+    """A new file with the name of a replaced one is read."""
     feed = feed_of(folder)
     feed.compact()
     name = folder / "p=0" / "first.parquet"
@@ -194,7 +194,7 @@ def test_what_compaction_replaced_is_known_by_more_than_its_name(folder: Path) -
 
 
 def test_a_file_of_an_old_time_is_seen_to_have_come(folder: Path, tmp_path: Path) -> None:
-    """``cp -p`` keeps the time; what a statement has read is not what the folder holds now."""
+    """``cp -p`` keeps a file's modification time. A statement still notices that the folder has changed."""
     feed = feed_of(folder)
     splits = feed.metadata.get_splits(feed.table)
     pinned = replace(feed.table, version=splits.version)
@@ -215,7 +215,7 @@ def test_a_file_of_an_old_time_is_seen_to_have_come(folder: Path, tmp_path: Path
 
 
 def test_the_next_writer_clears_what_a_killed_one_has_staged(folder: Path) -> None:
-    """After a week, in which a statement may be at work."""
+    """Staged files are deleted after a week, since a younger one may belong to a running statement."""
     now = time.time()
     for digit, days in (("0", 8), ("1", 6)):
         staged = folder / ".trinity-staging" / (digit * 32) / "p=0" / "x.parquet"

@@ -1,4 +1,4 @@
-"""Keys that are handed out for a place in a bucket, at the seam: which one counts where, and until when."""
+"""Temporary keys for a place in a bucket, at the storage seam: which key is used where, and until when."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_files_are_opened_by_newer_keys(giver: Giver, object_server: ObjectServe
 
 
 def test_what_a_worker_is_told(giver: Giver, monkeypatch: pytest.MonkeyPatch, object_server: ObjectServer) -> None:
-    """A worker has no keys but those that it is told; they are for the place."""
+    """A worker has only the keys that it is sent, which open one place."""
     store = giver.hands_out()
     store.put("a", b"1")
     text = to_learn(store.location.join("a"))

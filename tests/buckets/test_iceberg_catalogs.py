@@ -1,6 +1,6 @@
-"""Iceberg tables of a server's catalog: answers that are lost, what is told of faults, names.
+"""Iceberg tables of a catalog server: lost answers, errors, and names.
 
-REST is Iceberg's own server, Glue is moto's.
+The REST server is Iceberg's own, Glue is moto's.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(
 def test_of_two_commits_at_once_the_second_is_made_again(
     plain: Table, settings: dict[str, Any], catalog: Catalog, object_server: ObjectServer
 ) -> None:
-    """PyIceberg's own commit comes between the request of one and what it was based on."""
+    """PyIceberg commits after Trinity has read the table, and before Trinity's request arrives."""
     theirs = by_pyiceberg(settings, object_server).load_table(("default", "plain"))
     begun: list[int] = []
 
@@ -145,7 +145,7 @@ def test_what_a_catalog_says_is_told_by_its_name(
 def test_a_commit_of_which_the_catalog_says_nothing_has_a_code_of_its_own(
     plain: Table, catalog: Catalog, object_server: ObjectServer, then: Answer
 ) -> None:
-    """It was made, and the catalog is gone since."""
+    """The commit took effect, and the catalog does not answer any more."""
     begun: list[Request] = []
 
     def goes(request: Request, ask: Any) -> Answer | None:
@@ -165,7 +165,7 @@ def test_a_commit_of_which_the_catalog_says_nothing_has_a_code_of_its_own(
 def test_a_commit_that_may_be_under_way_is_sent_again_as_it_is(
     plain: Table, catalog: Catalog, object_server: ObjectServer
 ) -> None:
-    """The first request never comes, as far as anybody knows: the second one is its equal, and one of them is made."""
+    """The first request arrives late, if at all. The second one is the same, and only one of them takes effect."""
     lost: list[Any] = []
 
     def delays(request: Request, ask: Any) -> Answer | None:
@@ -203,7 +203,7 @@ def test_a_commit_that_the_catalog_refuses_leaves_the_table_as_it_was(
 def test_a_commit_is_refused_by_a_catalog_that_says_nothing_more(
     plain: Table, catalog: Catalog, object_server: ObjectServer
 ) -> None:
-    """As when the token expires during a statement: the commit and the look at it are both refused."""
+    """The catalog refuses the commit and the read that follows it, as when a token expires during a statement."""
     refused: list[Request] = []
 
     def expires(request: Request, ask: Any) -> Answer | None:

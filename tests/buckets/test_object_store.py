@@ -1,4 +1,4 @@
-"""The seam's objects: what a store answers, and what it does to the objects below its location."""
+"""Objects of the storage seam: what a store answers, and how it changes the objects below its location."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in a bucket of S3, by a real server: what they hold, who wins, what is refused and how."""
+"""Tables in an S3 bucket of a real server: their rows, races of writers, and refusals."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_keyed_table_takes_row_versions(s3: Session, lake: BucketLake, object_
 
 
 def test_events_become_versions_in_a_bucket(s3: Session) -> None:
-    """The late event is applied to a base and to a sidecar."""
+    """A late event changes a row in the base and a tombstone in the sidecar."""
     words: dict[str, Any] = {"keys": ["k"], "sequence_by": "n", "apply_as_deletes": "v = 'gone'"}
     words |= {"except_columns": ["n"], "stored_as_scd_type": 2}
     first = pa.table({"k": [1, 1, 2], "n": [10, 30, 40], "v": ["a", "c", "gone"]})

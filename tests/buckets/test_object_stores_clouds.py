@@ -131,7 +131,7 @@ def test_a_large_file_goes_up_in_parts_and_is_there_whole(table: Table, cloud: B
 @pytest.mark.full
 @pytest.mark.parametrize("cloud", PARQUET, indirect=True)
 def test_objects_that_are_gone_keep_no_others_from_being_deleted(there: Session, cloud: BucketLake) -> None:
-    """Azure tells of a missing one of some hundreds that one request deletes; Google is requests for each."""
+    """One request deletes hundreds of objects in Azure, which reports missing ones; Google gets one for each object."""
     store = ObjectStore(f"{cloud.place}/many")
     names = [f"{number:03d}" for number in range(300)]
     with ThreadPoolExecutor(8) as puts:
@@ -168,7 +168,7 @@ def test_an_object_gets_another_name(there: Session, cloud: BucketLake) -> None:
 
 @pytest.mark.parametrize("cloud", PARQUET, indirect=True)
 def test_a_folder_of_others_takes_rows(there: Session, cloud: BucketLake) -> None:
-    """They come in by copies that the store makes of what is staged."""
+    """The store copies the staged files into the folder."""
     folder = f"{cloud.place}/theirs"
     for number in (1, 2):
         data = pa.BufferOutputStream()
@@ -271,7 +271,7 @@ UNREAD = {
 def test_a_store_that_shows_no_data_file_is_not_told_as_damage(
     there: Session, cloud: BucketLake, table: Table, code: str
 ) -> None:
-    """Each file is opened, and then its bytes are refused; on a keyed table they are needed to compact it, too."""
+    """The store lists each file, but refuses to deliver its data. To compact a keyed table they are needed, too."""
     keyed = there.create_table("keyed", COLUMNS, primary_key=["k"])
     table.append(ROWS)
     for _ in range(2):

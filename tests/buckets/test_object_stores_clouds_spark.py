@@ -1,4 +1,4 @@
-"""Tables in Google's buckets and Azure's containers through Spark, by the connectors that Hadoop has for them."""
+"""Tables in Google's buckets and Azure's containers through Spark, by Hadoop's connectors for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in a bucket through the database API and the commands: journalled tables, the shell, statements, upkeep."""
+"""Tables in a bucket through the database API and the commands: journals, the shell, statements, maintenance."""
 
 from __future__ import annotations
 

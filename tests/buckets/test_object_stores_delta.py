@@ -1,4 +1,4 @@
-"""Delta tables in a bucket of S3: Trinity's own commits, checkpoints and protocol, and what other engines see."""
+"""Delta tables in an S3 bucket: Trinity's own commits, checkpoints and protocol, and what other engines read."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_column_mapping_stays_once_it_is_needed(s3: Session) -> None:
 def test_a_table_that_was_copied_there_is_refused(
     plain: Table, s3: Session, lake: BucketLake, object_server: ObjectServer
 ) -> None:
-    """One without the feature that keeps other writers away: Delta's own classes have made it, on a disk."""
+    """Delta's own classes made the table on a disk, so it lacks the feature that keeps other writers away."""
     first = f"{plain.location}/_delta_log/{0:020d}.json".removeprefix("s3://")
     with object_server.files.open_input_stream(first) as stream:
         text = stream.read().replace(CONDITIONAL_PUT.encode(), b"invariants")
@@ -283,7 +283,7 @@ CHANGES = (
 def test_a_log_says_what_deltas_own_says(
     spark: SparkSession, s3: Session, object_server: ObjectServer, tmp_path: Path
 ) -> None:
-    """The same changes, by Delta's classes on a disk and by Trinity in the bucket."""
+    """Delta's classes on a disk and Trinity in a bucket make the same changes."""
     by_classes = ", 'delta.autoOptimize.autoCompact' = 'false'"
     with trinity.connect(tmp_path, catalog="delta") as disk:
         for session in (disk, s3):

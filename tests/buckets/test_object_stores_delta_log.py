@@ -1,4 +1,4 @@
-"""The log of a Delta table in a bucket of S3: checksums of its versions, and what of it is deleted in time."""
+"""The log of a Delta table in an S3 bucket: checksums of its versions, and the clean-up of old files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta tables that others made in a bucket of S3: Trinity writes to them, beside delta-rs and Spark's Delta."""
+"""Delta tables of others in an S3 bucket: Trinity writes them, beside delta-rs and Spark's Delta."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_rows_are_upserted_and_appended(
 
 
 def test_writers_at_once_lose_nothing(theirs: Table, lake: BucketLake, object_server: ObjectServer) -> None:
-    """Trinity, in sessions of their own, and delta-rs: each commits by a conditional put."""
+    """Sessions of Trinity and delta-rs write at once; both commit by conditional puts."""
 
     def by_trinity(worker: int) -> None:
         with lake.connect() as session:
@@ -96,7 +96,9 @@ def test_writers_at_once_lose_nothing(theirs: Table, lake: BucketLake, object_se
 
 
 def test_checkpoints_say_what_the_commits_said(theirs: Table, lake: BucketLake, object_server: ObjectServer) -> None:
-    """Delta's default is one each ten versions; old versions and checksums are left to the table's owner."""
+    """Trinity writes a checkpoint every ten versions, Delta's default; it deletes no versions and writes no
+    checksums.
+    """
     for number in range(11):
         theirs.upsert(pa.table({"k": [number], "ts": [2], "v": ["x"]}))
     names = {name.rpartition("/")[2] for name in objects(object_server, f"{theirs.location}/_delta_log")}
@@ -174,7 +176,7 @@ def test_an_append_that_is_killed_at_any_request(theirs: Table, lake: BucketLake
 def test_a_commit_that_was_put_over_is_told(
     theirs: Table, lake: BucketLake, object_server: ObjectServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By a writer that puts without a condition, as Spark's Delta does there."""
+    """A writer that puts without a condition, as Spark's Delta does, has overwritten a commit. A warning says so."""
     theirs.upsert(SECOND)
     other = "\n".join(map(json.dumps, logged(object_server, theirs.location, 0)[:1]))
     with object_server.files.open_output_stream(f"{theirs.location}/_delta_log/{1:020d}.json"[5:]) as stream:

@@ -1,4 +1,4 @@
-"""Tables in a bucket of S3 whose store has faults, or is named wrongly: what is done once, what is refused and how."""
+"""Tables in an S3 bucket whose store fails, or is configured wrongly: what is done once, and what is refused."""
 
 from __future__ import annotations
 

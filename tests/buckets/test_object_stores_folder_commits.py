@@ -1,4 +1,4 @@
-"""Commits of several files to a folder of others in a bucket: one commit each, whatever request is the last one."""
+"""Commits of several files to a folder of others in a bucket: each is atomic, whichever request is the last one."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def denied_once_done(request: Request, ask: Callable[[], Answer]) -> Answer | No
 
 @pytest.mark.parametrize("fault", [Cut(3), denied_once_done])  # two files staged, the claim
 def test_a_claim_that_is_made_and_not_heard_of_stands(theirs: Theirs, fault: Any) -> None:
-    """The statement fails, and its commit is there all the same, whatever the store answers after that."""
+    """The statement fails, but its commit stands, whatever the store answers afterwards."""
     feed = theirs.feed()
     values(feed)
     with theirs.lake.server.proxy.faulty(fault):
@@ -200,7 +200,7 @@ def test_what_the_store_refuses_leaves_nothing(theirs: Theirs, kind: Callable[[R
 
 @pytest.mark.parametrize("kind", [copies, deletes])
 def test_a_commit_that_cannot_come_in_is_seen_whole_later(theirs: Theirs, kind: Callable[[Request], bool]) -> None:
-    """Meanwhile all see the folder as it was before, and nobody else commits."""
+    """Until then readers see the folder as it was before, and no other writer commits."""
     feed = theirs.feed()
     with theirs.lake.server.proxy.faulty(lambda request, ask: DENIED if kind(request) else None):
         assert feed.append(2, 3).rows == 2
@@ -212,7 +212,7 @@ def test_a_commit_that_cannot_come_in_is_seen_whole_later(theirs: Theirs, kind: 
 
 
 def test_a_store_that_says_of_a_copy_that_it_was_made_is_not_believed(theirs: Theirs) -> None:
-    """Azure may say so before it is done; the staged file goes when all bytes are there."""
+    """Azure may report a copy before it is done. The staged file is deleted once all its bytes are copied."""
     reply = Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")
     with theirs.lake.server.proxy.faulty(lambda request, ask: reply if copies(request) else None):
         theirs.feed().append(2, 3)
@@ -230,7 +230,7 @@ def test_one_who_may_not_write_sees_none_of_a_commit_that_was_cut(theirs: Theirs
 
 
 def test_what_compaction_replaces_is_known_by_more_than_its_name(theirs: Theirs) -> None:
-    """A file that somebody puts under the name of a replaced one stays, even of the same second and size."""
+    """A file that another program puts under the name of a replaced one is read, even with the same second and size."""
     first = theirs.left("first")
     assert not cut_at(theirs, 7, compact)  # two files staged, the claim, two copies, two deletions
     assert len(theirs.left("trinity-0")) == 2
@@ -244,7 +244,7 @@ def test_what_compaction_replaces_is_known_by_more_than_its_name(theirs: Theirs)
 
 @pytest.mark.parametrize("since", [(), (4,)])
 def test_a_replaced_file_that_a_late_copy_brings_back_is_out_of_sight(theirs: Theirs, since: tuple[int, ...]) -> None:
-    """One that another process asked for while the staged file was still there, of a store that took its time."""
+    """Another process requested the copy while the staged file existed, and the store did it late."""
     late = theirs.feed()
     late.append(2, 3)
     names = theirs.left("trinity-0")
@@ -292,7 +292,7 @@ def test_a_compaction_of_what_is_gone_is_refused(theirs: Theirs) -> None:
 
 @pytest.mark.full
 def test_writers_and_a_compaction_race(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in processes of their own: no lock but the claim. A compaction may lose, and then says so."""
+    """The writers share no lock but the claim, as processes do. A compaction may lose; it then raises an error."""
     without_turns(monkeypatch)
 
     def write(writer: int) -> None:

@@ -1,4 +1,4 @@
-"""Folders of Parquet files that others write into a bucket: Trinity reads them there, and writes beside the others."""
+"""Folders of Parquet files that others write to a bucket: Trinity reads them, and appends to them."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_the_commit_of_one_whose_staged_files_are_gone_is_refused(
 def test_sessions_that_write_at_once_lose_nothing(
     theirs: Table, lake: BucketLake, object_server: ObjectServer, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in processes of their own: no lock but the claim."""
+    """The sessions share no lock but the claim, as processes do."""
     without_turns(monkeypatch)
 
     def append(number: int) -> int:
@@ -263,7 +263,7 @@ def upsert(table: Table, value: str) -> int:
 
 
 def test_ties_are_decided_by_when_files_came(dated: Dated) -> None:
-    """Those of others by the store's time; those of Trinity are behind all that was there when they came."""
+    """Files of others are ordered by the store's time. Trinity's follow all that existed when they were added."""
     dated.put("zzz.parquet", "theirs", 0)
     table = dated.table
     assert merged(table) == [(1, "theirs")]
@@ -279,7 +279,7 @@ def test_ties_are_decided_by_when_files_came(dated: Dated) -> None:
 
 
 def test_the_time_of_a_commit_is_that_of_the_store(dated: Dated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By another clock than the store's it would be behind what others bring later."""
+    """By another clock, a file of Trinity would be ordered before files that others add later."""
     monkeypatch.setattr(dated.stored, "slow", timedelta(hours=1))
     dated.put("zzz.parquet", "theirs", -3660)
     table = dated.table
@@ -320,7 +320,7 @@ def test_a_compaction_takes_the_place_of_what_it_replaces(dated: Dated) -> None:
 
 
 def test_the_next_writer_clears_what_nobody_needs(dated: Dated) -> None:
-    """By the store's clock: what was staged a week ago, and claims of which nobody can think that there are none."""
+    """By the store's clock: files staged a week ago, and claims so old that every reader knows them."""
     dated.put("a.parquet", "a", -1000)
     table, days = dated.table, 24 * 3600
     abandoned, staged = (f".trinity-staging/{digit * 32}/x.parquet" for digit in "01")

@@ -1,4 +1,4 @@
-"""Iceberg tables in a bucket of S3 beside their catalog: where that is, and what other engines read of them there."""
+"""Iceberg tables in an S3 bucket, whose catalog is elsewhere: how it is found, and what other engines read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""L6 in a bucket of S3: a process is killed around each of its requests; the table reads as before or as after.
+"""L6 in an S3 bucket: a process is killed around each of its requests; the table reads as before or as after.
 
-One run gets through, and the states that it leads the bucket through are put back one by one: what a kill there would
-have left. Real kills, drawn at random, come on top.
+One run is not killed, and each state of the bucket during it is restored: a kill at that moment would have left it.
+Real kills at random requests follow.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def define(session: Session, action: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("action", ["create", "drop", "alter", "vacuum"])
 def test_a_table_is_defined_or_not(lake: BucketLake, spark: SparkSession, action: str) -> None:
-    """What maintains the catalog afterwards compacts, which is Spark's."""
+    """The check needs Spark: it maintains the catalog, which compacts."""
     with lake.connect() as session:
         table = session.create_table("t", COLUMNS)
         for _ in range(2):
@@ -234,7 +234,7 @@ def test_a_process_that_is_killed_at_any_request(tables: None, lake: BucketLake,
 @pytest.mark.full
 @pytest.mark.parametrize("action", ["merge", "resolve"])
 def test_a_process_that_is_killed(tables: None, lake: BucketLake, action: str) -> None:
-    """SIGKILL at a drawn request that writes, for the process, its JVM and its workers."""
+    """SIGKILL at a random request that writes ends the process, its JVM and its workers."""
     drawn = random.Random(f"{lake.fmt} {action}")
     last, forwarded = drawn.randint(1, FEWEST), drawn.random() < 0.5
     writing, mutex = list[Request](), threading.Lock()

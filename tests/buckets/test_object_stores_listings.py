@@ -1,4 +1,4 @@
-"""Tables in a bucket whose listings lag: what they do not show yet is neither lost, nor made twice, nor put over."""
+"""Tables in a bucket whose listings lag: objects that they do not show yet are not lost, made twice, or overwritten."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_reader_that_is_shown_an_older_version_reads_it_whole(
 
 
 def test_a_name_that_no_listing_shows_is_taken(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
-    """Nothing of the table that has it is touched."""
+    """The table that has the name stays untouched."""
     plain = s3.create_table("plain", COLUMNS)
     plain.append(ROWS)
     with lake.connect() as other, lagging(object_server.proxy, "_trinity/tables/.*/plain/") as left_out:

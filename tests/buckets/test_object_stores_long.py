@@ -1,4 +1,4 @@
-"""Tables in a bucket, the long tier: writers at once, one that is killed at each of its requests, faults under way."""
+"""Tables in a bucket, the long tier: writers at once, a writer killed at each of its requests, and faults."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_eight_processes_lose_nothing(table: Table, object_server: ObjectServer,
 
 
 def test_processes_lose_no_increment(s3: Session, object_server: ObjectServer, lake: BucketLake) -> None:
-    """An UPDATE that has lost reads again: each row version counts on from the one before."""
+    """An UPDATE that has lost a race reads again, so each row version increments the previous one."""
     columns = [Column("id", "int"), Column("n", "int")]
     counters = s3.create_table("counters", columns, primary_key=["id"])
     whole = pa.int32()
@@ -88,7 +88,7 @@ def test_processes_lose_no_increment(s3: Session, object_server: ObjectServer, l
 def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
     table: Table, object_server: ObjectServer, lake: BucketLake, forwarded: bool
 ) -> None:
-    """The process is killed as the store gets its request, or has answered it; then it is run again."""
+    """The process is killed when the store receives one of its requests, or has answered it. Then it is run again."""
     number, survived = 0, False
     writers: list[subprocess.Popen[bytes]] = []
     while not survived:

@@ -1,4 +1,4 @@
-"""Commits in buckets whose outcome is not clear at once: asked for until it is, made once, and told as it is."""
+"""Commits in buckets whose outcome is unknown at first: it is asked for until it is known, and reported as it is."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def there(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
 
 @pytest.mark.parametrize("answer", ["throttled", *longer("failed", "refused", "expired", "lost")])
 def test_a_commit_that_cannot_be_asked_for_yet_is_made_once(there: BucketLake, answer: str) -> None:
-    """The put takes effect, its answer is lost, and for a while nobody can look at the object."""
+    """The put takes effect, its answer is lost, and reads of the object fail for a while."""
     with there.connect() as session:
         table = session.create_table("plain", COLUMNS)
         faults = FaultSequence(COMMIT, "done", ("lost", *[answer] * 12))
@@ -74,7 +74,7 @@ def test_a_commit_of_which_nobody_knows_has_a_code_of_its_own(there: BucketLake,
 
 @pytest.mark.parametrize("change", ["delete", *longer("update", "merge", "keys")])
 def test_a_statement_of_which_nobody_knows_is_told_so(there: BucketLake, change: str) -> None:
-    """The store answers nothing about the newest version any more, of whose settings the statement's next try reads."""
+    """The store no longer answers reads of the newest version, whose settings the next attempt needs."""
     with there.connect() as session:
         table = session.create_table("keyed", COLUMNS, primary_key=["k"])
         table.upsert(ROWS)
@@ -90,7 +90,7 @@ def test_a_statement_of_which_nobody_knows_is_told_so(there: BucketLake, change:
 
 
 def test_a_commit_that_the_store_refuses_at_once_is_not_in_doubt(there: BucketLake) -> None:
-    """Nor is one that an error answers, once the object can be looked at."""
+    """Nor is a commit in doubt that gets an error as its answer, if the object can then be read."""
     with there.connect() as session:
         table = session.create_table("plain", COLUMNS)
         for answer, code in {"refused": "PERMISSION_DENIED", "throttled": "FILESYSTEM_ERROR"}.items():
@@ -109,7 +109,7 @@ def test_a_commit_that_the_store_refuses_at_once_is_not_in_doubt(there: BucketLa
 
 @pytest.mark.parametrize("there", ["s3-parquet"], indirect=True)
 def test_files_that_a_commit_may_need_stay(there: BucketLake) -> None:
-    """An append to a folder of others: the claim takes effect when all is over, and moves what was staged."""
+    """In a folder of others: the claim takes effect after the statement has failed, and then moves the staged files."""
     place = f"{there.place}-folder"
     pq.write_table(ROWS, f"{Location.of(place).for_arrow}/first.parquet", filesystem=there.server.files)
     with there.connect() as session:
@@ -164,7 +164,7 @@ SEEDS = [
 def test_what_statements_tell_of_drawn_faults_is_so(
     request: pytest.FixtureRequest, drawn: tuple[str, str, int], tmp_path: Path
 ) -> None:
-    """A failure prints its history: ``play`` of it plays it again."""
+    """A failure prints its history; ``play`` repeats it."""
     kind, fmt, seed = drawn
     server: Server = request.getfixturevalue(KINDS[kind])
     play(bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path)), drawn_history(seed))

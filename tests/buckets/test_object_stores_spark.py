@@ -54,7 +54,7 @@ def test_a_resolved_table_is_read(s3: Session) -> None:
     indirect=True,
 )
 def test_workers_of_sources_reach_the_bucket(s3: Session, lake: BucketLake, tmp_path: Path) -> None:
-    """They have no environment of Spark's for them, and get the keys with their files, which nobody shows."""
+    """They lack Spark's environment variables, and get the keys with the list of files, where no output shows them."""
     s3.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
     s3.sql("CREATE TABLE copy (k INT, v STRING, PRIMARY KEY (k))")
     s3.table("t").upsert(pa.table({"k": pa.array([1, 2], pa.int32()), "v": ["a", "b"]}))

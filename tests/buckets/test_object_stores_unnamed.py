@@ -1,4 +1,4 @@
-"""Tables in a bucket that have no name, as a kill leaves them: maintain() with a vacuum removes them, and no others."""
+"""Tables without a name in a bucket, as a kill leaves them: maintain() with a vacuum removes them, and no others."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_what_a_drop_and_a_create_have_left_goes(s3: Session, plain: Table, lake
 
 
 def test_what_others_put_there_stays(s3: Session, plain: Table, lake: BucketLake) -> None:
-    """A table of which the names say nothing is not known to have been dropped."""
+    """A vacuum keeps the files of a table that no name records as dropped."""
     store = ObjectStore(f"{lake.place}/default/theirs-0123456789abcdef")
     for name in ("metadata/00000.metadata.json", "data/part.parquet"):
         store.put(name, b"{}")

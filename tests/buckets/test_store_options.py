@@ -1,4 +1,4 @@
-"""Options of object stores, of each kind: what there is, what is refused, and what the environment says."""
+"""Options of object stores, of each kind: which there are, which are refused, and which the environment sets."""
 
 from __future__ import annotations
 

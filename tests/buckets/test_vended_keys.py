@@ -1,4 +1,4 @@
-"""Iceberg tables by keys that their REST catalog hands out: temporary ones, for one table's place each."""
+"""Iceberg tables with temporary keys from their REST catalog, each for the place of one table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_table_is_made_written_and_dropped(
 
 
 def test_keys_are_for_one_tables_place(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
-    """The store lets nobody beyond; a table beside has keys of its own."""
+    """The store allows nothing outside of it; the table beside has keys of its own."""
     first, second = made(s3.create_table("a", COLUMNS)), made(s3.create_table("b", COLUMNS))
     made(first)
     assert (len(stored(object_server, first)), len(stored(object_server, second))) == (4, 2)
@@ -69,7 +69,7 @@ def used(requests: list[Request]) -> set[str]:
 
 
 def test_keys_are_used_while_they_hold(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
-    """Each load of the table hands out other ones; clients by the old ones go on."""
+    """Each load of the table hands out new keys; clients with older keys continue."""
     table = made(s3.create_table("t", COLUMNS))
     given = len(vending.handed)
     with object_server.proxy.counting() as requests:
@@ -101,7 +101,7 @@ def test_keys_that_end_are_renewed(
 def test_keys_that_are_refused_in_the_middle_are_renewed_once(
     vending: Vending, object_server: ObjectServer, place: str, alone: bool
 ) -> None:
-    """At each request of an append the store refuses all that was handed out until then."""
+    """At one request of an append after the other, the store refuses all keys handed out until then."""
     vending.asked_alone = alone
     with trinity.connect(catalogs={"lake": vending.settings(place)}) as session:
         table = session.create_table("t", COLUMNS)
@@ -149,7 +149,7 @@ def test_keys_stand_nowhere(s3: Session, vending: Vending, object_server: Object
 
 
 def test_a_catalog_that_chooses_the_place(rest_catalog_jars: Path, object_server: ObjectServer, place: str) -> None:
-    """As most that hand out keys: the warehouse is a name."""
+    """The warehouse is a name, as in most catalogs that hand out keys."""
     from tests.support.vending import running_vending  # as in conftest.py
 
     with (

@@ -1,4 +1,4 @@
-"""Iceberg tables by keys that their REST catalog hands out, through Spark: S3A has them for each table by itself."""
+"""Iceberg tables with temporary keys from their REST catalog, through Spark: S3A has different keys for each table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_table_is_merged_changed_compacted_and_vacuumed(
 
 
 def test_two_tables_of_a_bucket_are_read_at_once(s3: Session, vending: Vending) -> None:
-    """Neither key opens the other table."""
+    """The key of one table does not open the other."""
     for name in ("t", "u"):
         s3.sql(f"CREATE TABLE {name} {KEYED}")
         s3.table(name).upsert(pa.table({"k": pa.array([1, 2], pa.int32()), "v": [name, name]}))
@@ -100,7 +100,7 @@ def test_spark_shows_no_key(s3: Session, vending: Vending, tmp_path: Path) -> No
 
 
 def test_tables_that_others_made_are_read_and_written(s3: Session, vending: Vending, place: str) -> None:
-    """PyIceberg makes them, by keys of its own that the same catalog hands out; two are read at once."""
+    """PyIceberg makes the tables with keys of the same catalog; one query reads two of them."""
     own = {
         "uri": vending.address,
         **{f"s3.{name}": str(vending.store.options[name]) for name in ("endpoint", "region")},

@@ -43,7 +43,7 @@ def test_each_event_ends_the_version_before(applying: Session, fmt: str) -> None
     ids=["late between equal ones", "downwards", "repeated"],
 )
 def test_late_events_take_their_place(applying: Session, came: list[Event]) -> None:
-    """An event that changed nothing is needed again once a late one comes before it."""
+    """An event that changed nothing counts once a late event is ordered before it."""
     target = versions(applying, "parquet")
     for event in came:
         target.apply(event)
@@ -52,7 +52,7 @@ def test_late_events_take_their_place(applying: Session, came: list[Event]) -> N
 
 
 def test_a_delete_that_came_first_ends_what_comes_late(applying: Session, tiered_fmt: str) -> None:
-    """It is remembered through a compaction; what no version needs is written once."""
+    """A compaction keeps the delete. Events that no version needs are written once."""
     target = versions(applying, tiered_fmt)
     target.apply(delete(1, 20), delete(1, 40))
     assert rows(target.table) == []
@@ -64,7 +64,7 @@ def test_a_delete_that_came_first_ends_what_comes_late(applying: Session, tiered
 
 
 def test_of_one_sequence_the_event_that_came_last_counts(applying: Session) -> None:
-    """Whatever the one before was, in the same batch or an earlier one: a version, its end, or hidden (K4)."""
+    """It replaces the earlier event of its sequence, be that a version, the end of one, or hidden (K4)."""
     target = versions(applying, "parquet")
     target.apply(upsert(1, 10, "a"), upsert(1, 20, "b"), upsert(1, 30, "b"), delete(1, 40))
     target.apply(delete(1, 20), upsert(1, 20, "x"), delete(1, 20), upsert(1, 40, "d"))
@@ -76,7 +76,7 @@ def test_of_one_sequence_the_event_that_came_last_counts(applying: Session) -> N
 
 
 def test_what_is_not_tracked_shows_its_newest_value(applying: Session, fmt: str) -> None:
-    """Until a late event parts the version: then each part shows what was newest in it."""
+    """A late event may split the version; then each part shows the newest values within it."""
     words = {"except_columns": ["op", "m"], "track_history_except_column_list": ["city"]}
     target = versions(applying, fmt, **words)
     target.apply(upsert(1, 10, "a", "x"), upsert(1, 20, "a", "y"), upsert(1, 40, "a", "z"))
@@ -88,7 +88,7 @@ def test_what_is_not_tracked_shows_its_newest_value(applying: Session, fmt: str)
 
 
 def test_a_forgotten_event_leaves_the_versions_as_they_are(applying: Session) -> None:
-    """Under ``tombstone.retention`` only events that are later than it may end what they should not."""
+    """Under ``tombstone.retention`` only events later than a forgotten one may end the wrong version."""
     words = {"except_columns": ["op", "m"], "track_history_except_column_list": ["city"]}
     target = versions(applying, "parquet", **words)
     target.table.set_properties({"tombstone.retention": "0 seconds"})
@@ -111,7 +111,7 @@ def test_a_version_that_was_deleted_by_hand_stays_away(applying: Session) -> Non
 
 
 def test_two_appliers_at_once_have_an_order(applying: Session, fmt: str) -> None:
-    """Each attempt that lost runs again, on top of the other's versions (L7)."""
+    """An attempt that has lost runs again on top of the other's versions (L7)."""
     target = versions(applying, fmt)
     target.apply(upsert(1, 1, "first"))
     with ThreadPoolExecutor(3) as pool:
@@ -156,7 +156,7 @@ def test_null_leaves_a_value_as_it_was(session: Session, fmt: str) -> None:
 
 @pytest.mark.full
 def test_a_tombstone_column_is_filled(session: Session) -> None:
-    """A target that somebody made for something else too."""
+    """The target has a tombstone column, and was made for another purpose, too."""
     session.sql(
         "CREATE TABLE t (id INT, n BIGINT, name STRING, gone BOOLEAN, PRIMARY KEY (id)) "
         "TBLPROPERTIES ('watermark-key' = 'n', 'tombstone-key' = 'gone')"

@@ -1,4 +1,4 @@
-"""``trinity.apply_changes`` against its model: batches cut anywhere, in any order, again, and from streams (H1-H5)."""
+"""``trinity.apply_changes`` against its model: batches cut anywhere, in any order, repeated, streamed (H1-H5)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trinity.storage import spark_schema
     "kind", [k if k == "one column tracked" else pytest.param(k, marks=pytest.mark.full) for k in KINDS]
 )
 def test_the_order_of_arrival_does_not_matter(session: Session, kind: str) -> None:
-    """Batches cut anywhere, delivered again, compacted in between: as the model has it (H1, H2, H3, H4, H5)."""
+    """Batches are cut anywhere, delivered twice, and compacted; the rows are the model's (H1, H2, H3, H4, H5)."""
 
     @settings(GENERATED, max_examples=1)
     @seed(23)
@@ -34,7 +34,7 @@ def test_the_order_of_arrival_does_not_matter(session: Session, kind: str) -> No
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_order_of_arrival_does_not_matter_at_length(session: Session, warehouse: Path, fmt: str, kind: str) -> None:
-    """Spark and this process apply batches in turn."""
+    """Spark and this process apply batches by turns."""
 
     @settings(GENERATED, max_examples=8)
     @given(deliveries(3))
@@ -48,7 +48,7 @@ def test_the_order_of_arrival_does_not_matter_at_length(session: Session, wareho
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [kind for kind, words in KINDS.items() if words.get("stored_as_scd_type") == 2])
 def test_this_process_writes_the_rows_that_spark_does(session: Session, warehouse: Path, fmt: str, kind: str) -> None:
-    """Shown and hidden ones, of each batch: what is compacted in between tells which of them are hidden."""
+    """After each batch, shown and hidden rows are the same; compactions in between depend on which rows are hidden."""
 
     def stored(table: Table) -> list[str]:
         found = table.log().to_arrow().drop_columns(["_commit_version", "_file", "_pos"])

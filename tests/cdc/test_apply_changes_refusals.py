@@ -1,4 +1,4 @@
-"""Words, targets and events that ``trinity.apply_changes`` refuses."""
+"""Options, targets and events that ``trinity.apply_changes`` refuses."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_words_that_do_not_fit_are_refused(session: Session, words: dict[str, An
 def test_a_target_of_another_shape_is_refused(
     session: Session, statement: str, words: dict[str, Any], message: str
 ) -> None:
-    """With the statement that makes a right one, which does."""
+    """The message has a statement that makes a suitable table, and that table is accepted."""
     session.sql(f"CREATE TABLE t {statement}")
     given = {"keys": ["id"], "sequence_by": "n", **words}
     with pytest.raises(TrinityError) as refused:

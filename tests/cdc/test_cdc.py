@@ -1,4 +1,4 @@
-"""Other tools' change messages through the public API: messages, row versions, upsert, and the table's reads."""
+"""Other tools' change messages through the public API: messages, row versions, upserts, and reads of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated change messages against exact fractions: a value is what the message says, or the message is refused."""
+"""Generated change messages against exact fractions: a value is exactly the message's, or the message is refused."""
 
 from __future__ import annotations
 

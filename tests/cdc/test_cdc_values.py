@@ -1,4 +1,4 @@
-"""Values in change messages: each is what the message says, at every depth, or an error that names it."""
+"""Values in change messages: each is exactly the message's, at every depth, or an error names it."""
 
 from __future__ import annotations
 

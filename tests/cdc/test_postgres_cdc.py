@@ -1,4 +1,4 @@
-"""Tables that follow a real PostgreSQL through a replication slot: after each quiet point they hold its rows."""
+"""Tables that follow a real PostgreSQL through a replication slot: once it is quiet, they hold its rows."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class Killed(Exception):
 def test_a_consumer_that_dies_loses_and_doubles_nothing(
     people: Shop, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It dies after a step, and PostgreSQL forgets what was confirmed. A sum shows what comes twice."""
+    """The consumer dies after each step, and PostgreSQL discards what was confirmed. A sum would show duplicates."""
     options = "'merge-engine' = 'aggregation', 'rowkind.field' = 'kind', 'fields.amount.aggregate-function' = 'sum'"
     sums = people.table("sums", "id INT, amount INT", options)
     people.run("CREATE TABLE shop.sums (id INT PRIMARY KEY, amount INT)", "ALTER TABLE shop.sums REPLICA IDENTITY FULL")

@@ -1,4 +1,4 @@
-"""Changes that are kept on disk: the same as those that are computed, and computed again where lost (C3, C6)."""
+"""Changes that are stored on disk: they equal the computed ones, and are computed again where lost (C3, C6)."""
 
 from __future__ import annotations
 

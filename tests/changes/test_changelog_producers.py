@@ -1,4 +1,4 @@
-"""Producers of the change feed: what they write after which commit, what they show, what they refuse (C6)."""
+"""Producers of the change feed: what each writes after which commit, what it shows, and what it refuses (C6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The change feed through the public API, on every format: what C1 to C5 say, against reads of every version."""
+"""The change feed through the public API, on every format: C1 to C5, checked by reads of every version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The change feed where other engines write: tables of theirs, and Trinity's own that they change (C1, C3, C5)."""
+"""The change feed where other engines write: their own tables, and Trinity's tables that they change (C1, C3, C5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change feed reads: files that may hold a key that was touched, and the rows of these keys in one exchange."""
+"""What a change feed reads: the files that may hold a changed key, and the rows of these keys in one exchange."""
 
 from __future__ import annotations
 

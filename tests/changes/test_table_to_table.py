@@ -1,4 +1,4 @@
-"""A table follows another one: rows, wide rows of several sources, and totals from which old rows are taken back."""
+"""A table follows another one: rows, wide rows of several sources, and totals that subtract old rows."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _act(session: Session, orders: Table, draw: random.Random, moment: int) -> N
 
 @pytest.mark.full
 def test_a_wide_row_of_two_sources(session: Session, tiered_fmt: str) -> None:
-    """The source of one half is a partial-update table itself."""
+    """One of the two sources is a partial-update table itself."""
     session.sql(
         f"CREATE TABLE {tiered_fmt}.default.states (id INT PRIMARY KEY, state STRING, note STRING) "
         "TBLPROPERTIES ('merge-engine' = 'partial-update')"
@@ -256,7 +256,7 @@ def test_what_is_vacuumed_cannot_be_followed(session: Session, fmt: str) -> None
 
 @pytest.mark.full
 def test_another_table_takes_the_place_of_either(session: Session, fmt: str) -> None:
-    """Of the source: it is said so. Of the target: it has no rows, so it takes all (L13)."""
+    """A replaced source is reported by an error. A replaced target is empty, so all rows are read again (L13)."""
     orders, totals = orders_of(session, fmt), totals_of(session, fmt)
     put(orders, (1, "ann", 10, 10), (2, "bob", 5, 10))
     add_up(orders, totals)

@@ -1,4 +1,4 @@
-"""A full compaction of a base in buckets keeps what reads show (K6), whatever the log has, and each bucket in order."""
+"""A full compaction of a base in buckets keeps the merged rows (K6), whatever the log has, and each bucket in order."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check_in_order(table: Table, key: list[str]) -> None:
     indirect=["folded"],
 )
 def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: str, key: str, folded: None) -> None:
-    """New keys before, between and after those of the base, which has several pages; late rows; deleted ones."""
+    """The log has new keys before, between and after those of several pages of the base, late rows, and tombstones."""
     table = made(session, tiered_fmt, KEYS[key])
     upsert(table, [row(n, 10, "base") for n in range(0, 100_000, 2)])
     table.compact(full=True)
@@ -116,7 +116,7 @@ def test_rows_that_a_resolve_has_deleted_stay_away(session: Session, tiered_fmt:
 
 
 def test_buckets_without_a_row_of_the_log_are_written_too(session: Session, tiered_fmt: str, folded: None) -> None:
-    """One key's log: three buckets have none of it."""
+    """Three buckets have no row of the log, which has one key."""
     table = made(session, tiered_fmt, ["number"])
     upsert(table, [row(n, 10, "base") for n in range(1000)])
     table.compact(full=True)
@@ -130,7 +130,7 @@ def test_buckets_without_a_row_of_the_log_are_written_too(session: Session, tier
 
 @pytest.mark.parametrize("engine", ["deduplicate", "first-row"])
 def test_keys_that_arrow_orders_otherwise_are_left_to_spark(session: Session, tiered_fmt: str, engine: str) -> None:
-    """-0.0 is 0.0, and NaN is one key and the last."""
+    """-0.0 equals 0.0, and NaN is one key, ordered last."""
     columns = [Column("k", "double"), Column("v", "string")]
     options = {"merge-engine": engine, "bucket": "2"}
     table = session.create_table(f"{tiered_fmt}.default.t", columns, primary_key=["k"], properties=options)
@@ -157,7 +157,7 @@ def test_of_first_row_the_first_stays(session: Session, tiered_fmt: str) -> None
 @pytest.mark.tiered
 @pytest.mark.parametrize("fmt", ["parquet", "delta", "iceberg"])
 def test_columns_that_do_not_shrink_are_stored_as_they_are(session: Session, fmt: str) -> None:
-    """What a reader need not unpack is read a quarter faster; a log is as small as may be."""
+    """An uncompressed column is read a quarter faster. The log is compressed, as it should be small."""
     chance = random.Random(1)
     table = made(session, fmt, ["number"])
     upsert(table, [row(n, n, chance.randbytes(9).hex()) for n in range(3000)])

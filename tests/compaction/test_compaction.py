@@ -39,7 +39,7 @@ def test_compacted_table_is_a_plain_scan(numbers: Table) -> None:
 
 @pytest.mark.parametrize("exchange", [1, pytest.param(2, marks=pytest.mark.full), 4])
 def test_a_base_file_has_the_rows_of_its_bucket(session: Session, tiered_fmt: str, exchange: int) -> None:
-    """Spark puts small tasks of an exchange of its own together, which has as many as there are buckets."""
+    """Spark merges small tasks of an exchange that it has planned itself; this one has as many as there are buckets."""
     session.sql(
         f"CREATE TABLE {tiered_fmt}.default.t (k BIGINT, ts INT, v STRING, PRIMARY KEY (k)) "
         "TBLPROPERTIES ('watermark-key' = 'ts', 'bucket' = '2')"

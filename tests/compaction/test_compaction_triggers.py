@@ -1,4 +1,4 @@
-"""``compaction.trigger.*``: the writer compacts beside itself once the log is as the table's options say."""
+"""``compaction.trigger.*``: a writer compacts in the background once the log exceeds the table's options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction of tables that others wrote: only when asked, one version of each key stays (K6, L3)."""
+"""Compaction of external tables: only on request; one row version of each key stays (K6, L3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minor compaction by the writer, in levels: rows are rewritten few times, and reads stay as they are (L3, K6)."""
+"""Minor compaction by the writer, in levels: rows are rewritten few times, and reads stay the same (L3, K6)."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def rested(table: Table) -> Table:
 def test_folds_in_levels_change_no_read(
     session: Session, tiered_fmt: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside a table that is not compacted; late rows, ties, tombstones and NULLs among the rows."""
+    """A table that is not compacted has the same rows: late ones, ties, tombstones and NULLs among them."""
     monkeypatch.setattr(levels, "FAN", 2)
     monkeypatch.setattr("trinity.engine.compacting.plan.LEVELLED_SHARE", 99.0)  # the base is of few rows
     chance = random.Random(engine)

@@ -1,4 +1,4 @@
-"""R1 of engines that fold by column: the run has what base row and log come to, and no later fold changes."""
+"""R1 of engines that fold by column: the run holds the fold of base and log, and later folds stay the same."""
 
 from __future__ import annotations
 

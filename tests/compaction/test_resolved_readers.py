@@ -1,4 +1,4 @@
-"""R1: what other engines and merge views show of a table after compact("resolve")."""
+"""R1: rows that other engines and merge views return after compact("resolve")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vacuum: what is running keeps its files, what is remembered stays, what is gone is refused by name (L3, L4, L10)."""
+"""Vacuum: files of running statements stay, retained versions stay, removed ones are refused by name (L3, L4, L10)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_tables_in_a_bucket(there: Session) -> None:
 
 
 def test_a_server_that_reaches_another_store_is_refused(tmp_path: Path) -> None:
-    """The client's own options do not reach it."""
+    """The server does not get the client's own options."""
     options = {"storage_options": {"endpoint": os.environ["TRINITY_TESTS_ELSEWHERE"]}}
     with (
         trinity.connect(catalogs=settings("parquet", tmp_path, f"{PLACE}/elsewhere", **options)) as session,

@@ -43,7 +43,7 @@ def test_a_warehouse_has_the_formats_that_need_no_jvm(session: Session) -> None:
 
 
 def test_a_frame_outlives_the_views_of_its_statement_and_what_is_written_later(lake: Table) -> None:
-    """The frame is pinned to the versions that were newest when it was made."""
+    """The frame reads the versions that were newest when it was made."""
     session, name = lake.session, lake.name
     rows = session.sql(f"WITH q AS (SELECT * FROM {name}) SELECT id, amount FROM q WHERE '{{' <> '}}' ORDER BY id")
     lake.upsert(pa.table({"id": ["a"], "ts": [9], "amount": [9.0]}))

@@ -1,4 +1,4 @@
-"""The program that is killed where there is no Spark: one upsert, one statement or one kind of care.
+"""The program that is killed, without Spark: one upsert, one statement or one maintenance call.
 
 Usage: python in_process.py upsert WAREHOUSE TABLE ROWS.parquet
        python in_process.py sql WAREHOUSE TABLE STATEMENT

@@ -1,4 +1,4 @@
-"""The outside witness: DuckDB's own DuckLake extension reads what the adapter of DuckLake tables has written.
+"""Check independently that DuckDB's own DuckLake extension reads the tables of the adapter.
 
 Run by ``make test-ducklake``.
 """

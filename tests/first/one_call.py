@@ -1,4 +1,4 @@
-"""One public callable as the first call of a process, which a server forks: no session was opened, no Spark started."""
+"""One public callable as the first call of a forked process, without a session and without Spark."""
 
 from __future__ import annotations
 

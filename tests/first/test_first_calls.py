@@ -1,4 +1,4 @@
-"""Every public callable as the first call of a process, and as one of sixteen that threads make first at once."""
+"""Every public callable as the first call of a process, and as one of sixteen first calls in threads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bad(found: list[Outcome]) -> list[Outcome]:
     "names", [pytest.param(SOME, id="some"), pytest.param(NAMES, id="all", marks=pytest.mark.full)]
 )
 def test_a_callable_is_the_first_call_of_a_process(tmp_path: Path, names: tuple[str, ...]) -> None:
-    """Without a Java: what needs Spark comes as far as to its start, and says so."""
+    """Without a Java, calls that need Spark get as far as its start, and report that."""
     found = outcomes(names, "parquet", tmp_path, java=str(tmp_path / "nosuch"))
     assert bad(found) == []
     wanting = {outcome.call for outcome in found if outcome.wants_spark}

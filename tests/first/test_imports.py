@@ -1,7 +1,7 @@
-"""First imports by several threads at once: none waits for another one that waits for it.
+"""First imports by several threads at once, without a deadlock.
 
-Python loads the package above before a module, and a package's own module may load those below. A thread that loads the
-package and one that starts with a module below then wait for each other, and one of them fails.
+Python loads a package before its modules, and a package's own module may load those modules. A thread that loads the
+package and one that starts with a module in it then wait for each other, and one of them fails.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def passed_by(texts: dict[str, str]) -> dict[str, list[str]]:
 
 
 def test_trinity_itself_loads_none_of_its_modules() -> None:
-    """Every import of one waits for it."""
+    """Every import of a module of Trinity waits for ``trinity`` itself."""
     root = ast.parse((PACKAGES["trinity"] / "__init__.py").read_text())
     assert [name for name in loaded(root) if name.startswith("trinity")] == []
 
@@ -80,7 +80,7 @@ def test_what_a_package_loads_is_imported_from_the_package() -> None:
 
 
 def test_obstore_is_loaded_before_its_parts() -> None:
-    """It loads ``obstore.store`` itself: a thread that began with that one would make it fail in another thread."""
+    """It loads ``obstore.store`` itself: a thread that began with ``obstore.store`` would make another thread fail."""
     found = {name for name, text in sources().items() if "obstore.store" in at_run_time(ast.parse(text))}
     assert found == set()
 
@@ -140,7 +140,7 @@ SPARK_DOORS = (
 
 @pytest.mark.parametrize("lines", [DOORS, SPARK_DOORS], ids=["without pyspark", "with pyspark"])
 def test_every_thread_imports_something_else_first(lines: tuple[str, ...]) -> None:
-    """The first imports of a process, all at once."""
+    """All threads do the first imports of the process at once."""
     code = f"""
 import threading
 start, failed = threading.Barrier({len(lines)}), []
@@ -160,7 +160,7 @@ print(failed)
 
 @pytest.mark.parametrize("first", ["pyspark", "pyspark.sql"])
 def test_pyspark_is_imported_by_a_thread_of_the_users_meanwhile(first: str) -> None:
-    """The other thread begins as soon as this one is within pyspark."""
+    """The other thread begins as soon as this one is importing pyspark."""
     code = f"""
 import sys, threading
 failed = []

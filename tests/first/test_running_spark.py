@@ -1,4 +1,4 @@
-"""A Spark that other threads are about to start, or to import, is none yet: nothing asks it for anything."""
+"""A Spark session that another thread is starting, or importing, does not exist yet: nothing uses it."""
 
 from __future__ import annotations
 

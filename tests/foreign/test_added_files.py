@@ -1,4 +1,4 @@
-"""Files that Spark adds to an Iceberg table of Trinity's as they are, from a Hive folder."""
+"""Files of a Hive folder that Spark adds to an Iceberg table of Trinity without rewriting them."""
 
 from __future__ import annotations
 

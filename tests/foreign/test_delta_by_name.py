@@ -1,4 +1,4 @@
-"""Delta tables under their names in a catalog of Spark's: its own here, and a Hive metastore."""
+"""Delta tables by their names in a catalog of Spark: Spark's own, and a Hive metastore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints beside other writers: there is a next one, whatever a log begins with and whoever takes a version."""
+"""Checkpoints beside other writers: the next one is written, however a log begins and whoever commits."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_files_without_statistics_are_in_the_checkpoint(
 def test_other_writers_take_the_versions_that_were_to_have_one(
     s3: Session, lake: BucketLake, object_server: ObjectServer
 ) -> None:
-    """Trinity commits the odd versions alone; delta-rs writes no checkpoint."""
+    """Trinity commits only the odd versions; delta-rs writes no checkpoint."""
     place = f"{lake.place}/others"
     append_by_delta_rs(lake, place, 0, rows=rows(0))
     table = s3.register("t", "delta", place, {"primary-key": "id"})
@@ -139,7 +139,7 @@ def test_a_log_of_many_commits_without_a_checkpoint_is_told(tmp_path: Path) -> N
 
 
 def test_a_commit_to_a_table_of_others_is_followed_by_a_checkpoint(session: Session, tmp_path: Path) -> None:
-    """Where they wrote none; Delta's own reader then needs no earlier commit."""
+    """Other writers have written no checkpoint. With it, Delta's own reader needs no earlier commit."""
     log = Log.of(tmp_path / "t", PLAIN)
     for number in range(100):
         log.append(rows(number), f"{number}.parquet", stats=None)
@@ -152,7 +152,7 @@ def test_a_commit_to_a_table_of_others_is_followed_by_a_checkpoint(session: Sess
 
 
 def test_a_table_of_trinitys_goes_on_from_a_checkpoint_of_several_parts(tmp_path: Path) -> None:
-    """As Spark writes one, where it is told how large a part may be; all of it without a JVM."""
+    """Spark writes such checkpoints where the size of a part is limited. No step needs a JVM."""
     lake = open_catalog(tmp_path / "w", None)
     table = lake.metadata.create_table(KEYED)
     for number in range(11):
@@ -176,7 +176,7 @@ def test_a_table_of_trinitys_goes_on_from_a_checkpoint_of_several_parts(tmp_path
 
 
 def test_numbers_of_every_kind_are_kept_where_statistics_are_values(tmp_path: Path) -> None:
-    """Bounds that a checkpoint has as values become the text that Delta's writer would have given them."""
+    """Bounds that a checkpoint has as values become the text that Delta's writer would have written."""
     values = {
         "d": pa.array([None, 12345678901234567890], pa.decimal128(38, 2)),
         "t": pa.array([1_700_000_000_123_456], pa.timestamp("us", "UTC")),

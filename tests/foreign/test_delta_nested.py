@@ -1,4 +1,4 @@
-"""Delta tables within whose columns others add, drop, rename and move fields."""
+"""Delta tables in which other engines add, drop, rename and move fields of nested columns."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_field_that_others_added_within_a_column_is_the_table_s(table: Table) 
 
 
 def test_a_field_that_others_dropped_within_a_column_is_not_read(table: Table) -> None:
-    """Delta drops fields of tables with a column mapping alone."""
+    """Delta drops fields only of tables with column mapping."""
     change(table, lambda fields: fields.remove(fields[0]), mapped=True)
     write(table, 2, {"st": {"b": 3}, "arr": [{"b": 3}], "m": {"k": {"b": 3}}})
     wanted = [(("b", 2),), (("b", 3),)]
@@ -113,7 +113,7 @@ def test_a_field_that_others_dropped_within_a_column_is_not_read(table: Table) -
 
 @pytest.mark.parametrize("way", ["renamed", "added"])
 def test_a_field_with_another_name_in_data_files_is_refused(table: Table, way: str) -> None:
-    """As each one that is renamed, and each that is added where there is a column mapping."""
+    """Each renamed field is refused, and each field that is added under column mapping."""
 
     def alter(fields: Fields) -> None:
         if way == "added":

@@ -1,4 +1,4 @@
-"""Delta's RESTORE by other engines: what Trinity keeps beside the rows is that of the version that is restored."""
+"""Delta's RESTORE by other engines: the state that Trinity keeps beside the rows is that of the restored version."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_tombstone_that_comes_back_holds_again(seats: Table, restore: Restore,
 
 
 def test_to_and_fro(seats: Table) -> None:
-    """A RESTORE of a RESTORE, and a commit that only alters the table."""
+    """A RESTORE of a RESTORE, and a RESTORE of a commit that only altered the table."""
     by_number(seats, 1)
     by_number(seats, 3)
     by_number(seats, 4)
@@ -121,7 +121,7 @@ def test_to_and_fro(seats: Table) -> None:
 
 
 def test_transactions_stay_recorded(seats: Table) -> None:
-    """As Delta's own do: what was written once under a number is not written again, be it restored away."""
+    """A transaction is written once, even if a RESTORE removes its rows, as in Delta itself."""
     assert not seats.upsert(rows(("t", 9, "t")), txn=("app", 7)).skipped
     by_number(seats, 3)
     assert shown(seats) == [("b", 5, "b")]
@@ -170,7 +170,7 @@ def test_as_spark_restores(seats: Table, to_a_time: bool) -> None:
 
 
 def test_a_version_with_numbered_columns_comes_back(seats: Table) -> None:
-    """After others went back to before columns had numbers, which took the numbers' settings along."""
+    """Another engine has restored a version without column mapping, and with it the settings of the mapping."""
     seats.rename_column("v", "w")
     renamed = seats.version
     assert renamed is not None

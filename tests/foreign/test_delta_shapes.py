@@ -1,4 +1,4 @@
-"""Tables of others in every shape that Delta's protocol allows, made by hand: listed, read, and appended to (U7)."""
+"""Delta tables made by hand in every shape that the protocol allows: listed, read, and appended to (U7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=[name.replace(" "
 
 @shapes
 def test_the_files_of_a_version_are_those_that_the_log_says(tmp_path: Path, shape: Shape) -> None:
-    """Without Spark: of a log that begins with any kind of checkpoint, too."""
+    """Without Spark, also where the log begins with any kind of checkpoint."""
     wanted = shape.make(tmp_path / "theirs")
     with trinity.connect(tmp_path / "warehouse") as session:
         files = session.register("theirs", "delta", tmp_path / "theirs").splits().files
@@ -108,7 +108,7 @@ def test_partitions_are_pruned_as_spark_prunes_them(session: Session, tmp_path: 
 
 
 def test_what_is_not_null_within_a_column_of_a_delta_table(session: Session, tmp_path: Path) -> None:
-    """After a row without it neither Spark nor Trinity could read the table."""
+    """With a NULL there, neither Spark nor Trinity could read the table."""
     inner = {"type": "struct", "fields": [struct_field("c", "string", nullable=False)]}
     fields = [
         struct_field("a", "integer", nullable=False),

@@ -1,4 +1,4 @@
-"""Delta's log by other engines: copies of a table, and what they take away of what Trinity keeps in the log."""
+"""Delta's log changed by other engines: copies of a table, and removed parts of what Trinity keeps in the log."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_definition_that_others_changed_is_noticed_and_put_back(
 
 @pytest.mark.usefixtures("spark")
 def test_a_table_that_is_handed_over_is_external(seats: Table) -> None:
-    """Who takes both properties away has the stored row versions, and none of Trinity's tombstones."""
+    """Without both properties the stored row versions remain, and none of Trinity's tombstones."""
 
     def both(settings: dict[str, Any]) -> None:
         del settings[DEFINITION], settings[TABLE]
@@ -211,7 +211,7 @@ NEWER: dict[str, tuple[str, Change]] = {
 
 @pytest.mark.parametrize("newer", NEWER)
 def test_what_is_not_understood_is_no_damage(seats: Table, newer: str) -> None:
-    """Nobody goes back over it: it is whole, and another engine reads it."""
+    """No repair goes back before it: the table is whole, and another engine reads it."""
     kind, change = NEWER[newer]
     action = last_action(seats.handle, kind)
     change(action)
@@ -271,7 +271,7 @@ def test_a_clone_without_the_definition_is_the_other_engines(seats: Table) -> No
 
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_a_clone_that_comes_back_has_no_tombstones(seats: Table, checkpointed: bool) -> None:
-    """CREATE OR REPLACE TABLE … SHALLOW CLONE of a backup, which Delta does over a table without rows."""
+    """CREATE OR REPLACE TABLE … SHALLOW CLONE of a backup, which Delta allows on a table without rows."""
     live = [{**last_action(seats.handle, "add"), "path": f.path} for f in seats.splits().files]
     whole = seats.version
     gone = ({"remove": {"path": Path(f.path).name, "dataChange": True}} for f in seats.splits().files)
@@ -315,7 +315,7 @@ def copy_folder(table: Table, left_out: str = "") -> None:
 
 @pytest.mark.usefixtures("spark")
 def test_a_table_that_another_engine_replaced_keeps_no_tombstones(seats: Table) -> None:
-    """CREATE OR REPLACE by Spark leaves the domain metadata of the table before."""
+    """CREATE OR REPLACE by Spark keeps the domain metadata of the previous table."""
     metadata = last_action(seats.handle, "metaData")
     kept = {"trinity.primary-key": "id", "trinity.watermark-key": "ts"}
     gone = ({"remove": {"path": Path(f.path).name, "dataChange": True}} for f in seats.splits().files)

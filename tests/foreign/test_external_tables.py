@@ -1,4 +1,4 @@
-"""Tables that others wrote, registered or found in a catalog, read and written as Trinity's own (U7)."""
+"""External tables, registered or found in a catalog, read and written as Trinity's own (U7)."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def test_delta_deletion_vectors_and_column_mapping(session: Session, tmp_path: P
 def test_messages_have_the_name_that_was_asked_for(
     session: Session, tmp_path: Path, connector: str, write: Write
 ) -> None:
-    """A folder may be registered under several names, or was tried under another one."""
+    """A folder may be registered under several names."""
     write(tmp_path / "theirs", FIRST)
     for name in ("one", "other"):
         table = session.register(name, connector, tmp_path / "theirs", {"primary-key": "id", "watermark-key": "ts"})

@@ -1,4 +1,4 @@
-"""Tables that others made in a catalog of theirs, read and written as Trinity's own (U7)."""
+"""Tables that other engines made in catalogs of their own, read and written as Trinity's own (U7)."""
 
 from __future__ import annotations
 

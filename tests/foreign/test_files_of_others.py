@@ -1,4 +1,4 @@
-"""Iceberg tables of Trinity's into which PyIceberg writes: Spark and this process read the same rows (L1, L3)."""
+"""Iceberg tables of Trinity that PyIceberg writes, too: Spark and this process read the same rows (L1, L3)."""
 
 from __future__ import annotations
 

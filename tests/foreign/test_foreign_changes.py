@@ -1,7 +1,7 @@
-"""Other engines change Trinity's tables: what they changed is taken over, or refused by name for reads and writes.
+"""Other engines change Trinity's tables: their changes are taken over, or reads and writes are refused by name.
 
-Spark's ALTER and DELETE take seconds each. What the short tier has of this are the examples of docs/other-engines.md
-and the adapters' own tests.
+Spark's ALTER and DELETE take seconds each. In the short tier, the examples of docs/other-engines.md and the adapters'
+own tests cover this.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def test_structs_of_mapped_tables_are_the_same_for_others(session: Session) -> N
 @pytest.mark.parametrize("fmt", ["delta", "iceberg"])
 @pytest.mark.parametrize("change", ["UPDATE {t} SET v = 'theirs' WHERE k = 1", "DELETE FROM {t} WHERE k < 9"])
 def test_changes_of_rows_that_lie_aside_are_refused(session: Session, fmt: str, change: str) -> None:
-    """They would come undone: such rows are folded from others (E3)."""
+    """Another engine's changes would be undone: rows are folded again from the versions that compaction keeps (E3)."""
     properties = {"merge-engine": "aggregation", "sequence.field": "w", "fields.v.aggregate-function": "listagg"}
     table = session.create_table(f"{fmt}.default.t", COLUMNS, primary_key=["k"], partition_by=(), properties=properties)
     other = Other(session, table)
@@ -253,7 +253,7 @@ def test_changes_of_rows_that_lie_aside_are_refused(session: Session, fmt: str, 
 
 @pytest.mark.full
 def test_spark_merges_whole_rows(session: Session) -> None:
-    """As docs/other-engines.md says: hidden columns make UPDATE SET * ask for schema evolution."""
+    """Hidden columns make UPDATE SET * require schema evolution, as docs/other-engines.md says."""
     table = make(session, "delta")
     add(table, (1, 1, "a"), (2, 1, "b"))
     Other(session, table)(
@@ -287,7 +287,7 @@ def test_icebergs_readers_of_changes_pass_over_compaction(session: Session, tmp_
 
 @pytest.mark.full
 def test_icebergs_view_of_changes_ends_at_delete_files(session: Session) -> None:
-    """As `resolve` warns, and docs/other-engines.md says: also for appends that come later."""
+    """``resolve`` warns of it, and docs/other-engines.md says so; it holds for later appends, too."""
     table = make(session, "iceberg")
     other = Other(session, table)
     add(table, (1, 1, "a"), (2, 1, "b"))
@@ -312,7 +312,7 @@ def test_icebergs_view_of_changes_ends_at_delete_files(session: Session) -> None
 
 @pytest.mark.full
 def test_icebergs_own_care_loses_nothing(session: Session) -> None:
-    """Expiry and the removal of orphans by Spark leave tombstones and transactions in place."""
+    """Spark's procedures that expire snapshots and remove orphan files keep tombstones and transactions."""
     table = make(session, "iceberg")
     other = Other(session, table)
     add(table, (1, 1, "a"), (2, 5, "b"))

@@ -1,4 +1,4 @@
-"""Rows that Spark deletes by position in tables of Trinity's own: they are none of the table's (R1, L3)."""
+"""Rows that Spark deletes by position in tables of Trinity: they are deleted for Trinity, too (R1, L3)."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_many_tables_that_another_engine_made(shared: Shared, fmt: str) -> None:
 @pytest.mark.parametrize("shared", [{"stamped": False}], indirect=True)
 @pytest.mark.parametrize("fmt", ["delta", "iceberg"])
 def test_another_engine_appends_between_commits(shared: Shared, fmt: str) -> None:
-    """Without rewrites nobody needs to know more of the order of rows than their commits tell."""
+    """Without rewrites, the order of commits is all of the order of rows that matters."""
     tally = played(shared, [mixed(of_deduplicate(n), {"upsert", "alter"}) for n in numbers(fmt)])
     assert tally.coverage.counts["other upsert"] > 2
 

@@ -1,4 +1,4 @@
-"""Fields within nested columns that other engines rename, drop and add: each is known by its id, at every depth."""
+"""Nested fields that other engines rename, drop and add: each is identified by its id, at every depth."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def in_order(rows: pa.Table) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("key", [("k",), ()], ids=["keyed", "plain"])
 def test_fields_are_read_by_id_at_every_depth(session: Session, key: tuple[str, ...]) -> None:
-    """In the process, without Spark."""
+    """The rows are read in this process, without Spark."""
     table = make(session, *key)
     start = table.splits().version
     change(table)
@@ -128,7 +128,7 @@ def made_anew(table: Table) -> None:
 
 @pytest.mark.parametrize("pruned", ["true", "false"])
 def test_structs_stay_of_which_no_field_is_left(session: Session, pruned: str) -> None:
-    """Whatever the settings say, which stay as they are."""
+    """This holds under every setting of Spark's Parquet reader; the settings are unchanged afterwards."""
     conf, settings = session.spark.conf, {PRUNED: pruned, VECTORIZED: "true"}
     table, other = make(session, "k"), session.create_table("iceberg.default.other", COLUMNS)
     add(other, FULL)

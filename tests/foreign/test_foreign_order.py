@@ -1,4 +1,4 @@
-"""Other engines rewrite files, and no delete and no UPDATE comes undone (L3)."""
+"""Other engines rewrite files, and no delete and no UPDATE is undone (L3)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_rewrites_undo_nothing(session: Session, fmt: str, engine: str, by: str 
 def test_an_append_that_a_delete_overtakes(
     session: Session, fmt: str, earlier: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes after the delete, also where the delete gave the table the column by which that is known."""
+    """The append counts as later than the delete, even if the delete added the column that records the order."""
     table = made(session, fmt, "arrival")
     table.upsert(rows([1, 2, 3]))
     if earlier:
@@ -135,7 +135,7 @@ def test_an_append_that_a_delete_overtakes(
 @pytest.mark.full
 @BOTH
 def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
-    """As long as nobody rewrites them their place is known; after that, a read that needs it says so."""
+    """Their order is known until another engine rewrites them; a read that then depends on it raises an error."""
     table = made(session, fmt, "arrival")
     table.upsert(rows([1, 2, 3]))
     table.delete([1])
@@ -159,7 +159,7 @@ def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
 
 @pytest.mark.full
 def test_rows_that_another_engine_added_outlive_its_snapshots(session: Session, warehouse: Path) -> None:
-    """An Iceberg file tells by itself that its rows are as old as it is: only between copies of them is there doubt."""
+    """An Iceberg file carries the commit of its rows; only between copies of the rows is the order unknown."""
     table = made(session, "iceberg", "arrival")
     table.upsert(rows([1, 2, 3]))
     table.delete([2])

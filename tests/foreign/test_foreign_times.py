@@ -1,4 +1,4 @@
-"""Dates and times that others wrote: years beyond Python's, another calendar, INT96."""
+"""Dates and times in files of other writers: years beyond Python's, the Julian calendar, INT96."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(*days: int) -> pa.Table:
     ("connector", "write"), [c for c in cases(pyarrow_files, spark_iceberg) if c.values[1] not in UNABLE]
 )
 def test_years_that_python_lacks(session: Session, tmp_path: Path, connector: str, write: Write) -> None:
-    """Bounds in such years are not known: the table is readable, and the rows are found."""
+    """Their bounds are unknown, but the table is readable, and the rows are found."""
     folder = tmp_path / "theirs"
     for day in (0, AFTER_9999, BEFORE_CHRIST):
         write(folder, rows(day))
@@ -55,7 +55,7 @@ def test_years_that_python_lacks(session: Session, tmp_path: Path, connector: st
 
 
 def test_files_of_the_julian_calendar(session: Session, spark: SparkSession, tmp_path: Path) -> None:
-    """Spark says in a file that it counted days as of old; its bounds are then no days of today."""
+    """Spark marks files that count days by the old calendar; their bounds are not days of today's."""
     folder, old = tmp_path / "theirs", dt.date(1200, 1, 1)
     mode = "spark.sql.parquet.datetimeRebaseModeInWrite"
     spark.conf.set(mode, "LEGACY")
@@ -71,7 +71,7 @@ def test_files_of_the_julian_calendar(session: Session, spark: SparkSession, tmp
 
 @pytest.mark.parametrize("zone", ["America/New_York", pytest.param("UTC", marks=pytest.mark.full)])
 def test_int96_is_an_instant(session: Session, spark: SparkSession, tmp_path: Path, zone: str) -> None:
-    """The oldest form of a timestamp, which says neither its calendar nor its zone."""
+    """INT96, the oldest form of a timestamp, has neither a calendar nor a zone."""
     folder = tmp_path / "theirs"
     folder.mkdir()
     micros = [-30_000 * DAY, 0, 20_000 * DAY + 1]
@@ -94,7 +94,7 @@ def test_int96_is_an_instant(session: Session, spark: SparkSession, tmp_path: Pa
 
 
 def test_what_would_change_another_reader_is_refused(session: Session, spark: SparkSession, tmp_path: Path) -> None:
-    """Delta's own reader takes the calendar from the session alone."""
+    """Delta's own reader takes the calendar only from the session."""
     delta_rs(tmp_path / "theirs", rows(0))
     table = session.register("theirs", "delta", tmp_path / "theirs", {})
     key = "spark.sql.parquet.datetimeRebaseModeInRead"

@@ -1,4 +1,4 @@
-"""Other engines rewrite and append; Trinity reads, writes and compacts on as if nobody else had been there (L3)."""
+"""Other engines rewrite and append; Trinity reads, writes and compacts as if they had not (L3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, tags and snapshots of an Iceberg table that others make, pick, go to and leave behind: without Spark."""
+"""Branches, tags and snapshots of an Iceberg table that other engines make, pick and set: without Spark."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_what_is_picked_is_a_commit_of_others(table: Table) -> None:
 
 
 def test_a_commit_of_trinitys_is_picked_again(table: Table) -> None:
-    """It brings its rows and no record of its transaction."""
+    """It adds the rows, but does not record the transaction."""
     before = newest(table)
     put(table, 2, txn=("load", 1))
     mine = newest(table)

@@ -1,4 +1,4 @@
-"""Branches, picked snapshots and staged commits of Spark's, with a table that follows the one that they are of."""
+"""Branches, picked snapshots and staged commits of Spark, and a table that follows theirs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_comes_to_main_is_the_tables(session: Session) -> None:
 
 @pytest.mark.full
 def test_a_table_of_others_is_read_by_main(session: Session) -> None:
-    """Whatever ``spark.wap.branch`` says: by the process and by Spark."""
+    """``spark.wap.branch`` is ignored by the reads of this process and of Spark."""
     add_branch = session.create_table("iceberg.default.made_first", COLUMNS)  # there is a catalog from now on
     other = Other(session, add_branch)
     other.spark.sql("CREATE TABLE iceberg.default.theirs (k INT, v STRING) USING iceberg").collect()

@@ -1,4 +1,4 @@
-"""An Iceberg table of others that is read on while they add files as they are and change the codec of its metadata."""
+"""An external Iceberg table, read while its owners add files without rewriting, and change the metadata's codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition that another engine takes away from an Iceberg table of Trinity's, or changes: noticed, put back."""
+"""The definition in an Iceberg table of Trinity, which another engine removes or changes: noticed, and repaired."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_table_that_lost_it_is_dropped(seats: Table) -> None:
 
 
 def test_a_table_that_is_handed_over_is_external(seats: Table) -> None:
-    """Who takes both properties away has the stored row versions, and none of Trinity's tombstones."""
+    """Without both properties the stored row versions remain, and none of Trinity's tombstones."""
     kept = {key for key in pyiceberg(seats).properties if key.startswith(f"{DEFINITION}.")}
     take_away(seats, DEFINITION, STATE, *kept)
     for table in (seats, elsewhere(seats)):

@@ -1,4 +1,4 @@
-"""Other engines see stored row versions before compaction, exactly the live rows after it, in tables of every kind."""
+"""Other engines see stored row versions before a compaction, and exactly the live rows after it, in all tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_folder_of_a_parquet_table_once_vacuumed(session: Session) -> None:
 
 @pytest.mark.parametrize("fmt", [f if f == "iceberg" else pytest.param(f, marks=pytest.mark.full) for f in READERS])
 def test_a_replaced_table_is_the_new_one(session: Session, fmt: str) -> None:
-    """Columns of the same names have other types, and the partitions' column of before is gone (L13)."""
+    """Columns of the same names have other types, and the previous partition column is gone (L13)."""
     before = session.create_table(
         f"{fmt}.default.t",
         [Column("part", "string"), Column("id", "int"), Column("v", "string")],

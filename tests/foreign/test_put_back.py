@@ -1,4 +1,4 @@
-"""A table that is put back to an earlier state: who reads what changed there notices, whatever came since (C7)."""
+"""A table that is put back to an earlier state: readers of its changes notice, whatever was committed since (C7)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_commit_has_one_id_however_it_is_read(table: Table) -> None:
 
 
 def test_checkpoints_and_manifests_of_older_releases(opened: Session) -> None:
-    """Which name no commit, the former, or neither does."""
+    """Older checkpoints name no commit; of still older releases manifests name none, either."""
     table = opened.create_table("parquet.default.t", [Column("id", "int")], primary_key=["id"])
     for n in range(10):
         put(table, n)
@@ -138,7 +138,7 @@ def test_a_session_reads_what_was_written_since(table: Table, way: PutBack, tmp_
 
 
 def test_a_session_goes_on_in_a_warehouse_that_is_put_back_whole(table: Table, warehouse: Path, tmp_path: Path) -> None:
-    """With what its catalog keeps in a file: that is another file now."""
+    """The catalog's database is restored, too, and is then another file."""
     put(table, 1)
     shutil.copytree(warehouse, tmp_path / "copy")
     put(table, 2)
@@ -153,7 +153,7 @@ def test_a_session_goes_on_in_a_warehouse_that_is_put_back_whole(table: Table, w
 
 
 def test_a_table_is_put_back_twice_and_its_first_files_are_there_again(table: Table, tmp_path: Path) -> None:
-    """Files of a copy may have the inodes of earlier ones, and their times; here the folder itself comes again."""
+    """Restored files may have the inodes and times of earlier ones; here the folder itself is moved back."""
     put(table, 1)
     first, copy = Backup.of(table, tmp_path / "first"), Backup.of(table, tmp_path / "copy")
     put(table, 2)
@@ -217,7 +217,7 @@ def test_a_stream_notices(table: Table, way: PutBack, commits: int, tmp_path: Pa
 
 
 def test_a_batch_is_refused_whose_end_is_gone(table: Table, tmp_path: Path) -> None:
-    """As it is repeated after a crash."""
+    """A query repeats such a batch after a crash."""
     start = offset(table)
     put(table, 1)
     end = offset(table, start)
@@ -260,7 +260,7 @@ def test_iceberg_is_rolled_back(opened: Session) -> None:
 
 
 def test_iceberg_is_rolled_back_over_another_table(opened: Session) -> None:
-    """Which takes the rows back, and neither columns nor options (L13)."""
+    """The rollback restores the rows, but neither columns nor options (L13)."""
     table = opened.create_table("iceberg.default.t", [Column("id", "int")], primary_key=["id"])
     one = put(table, 1)
     opened.create_table(table.name, [{"k": "x", "id": 2}], primary_key=["k"], replace=True)
@@ -305,7 +305,7 @@ def _lend_iceberg(table: Table) -> None:
 def test_changes_across_a_version_that_nobody_can_read(
     table: Table, lend: Callable[[Table], None], warehouse: Path
 ) -> None:
-    """Whoever reads on is told so, although the table was mended since; later changes are known."""
+    """A reader of the feed gets an error even after the repair; later changes are known."""
     put(table, 1)
     reached = offset(table)
     lend(table)
@@ -381,7 +381,7 @@ def test_a_stream_into_the_table_notices(table: Table, way: PutBack, tmp_path: P
 
 
 def test_a_stream_into_a_table_goes_on_behind_a_restore(opened: Session) -> None:
-    """RESTORE keeps the numbers of batches: those that it undid are not written again, and later ones are."""
+    """RESTORE keeps the numbers of batches: batches that it undid are not written again, later ones are."""
     table = opened.create_table("delta.default.t", [Column("id", "int")], primary_key=["id"])
     write = writing_stream(table)
     for batch in (0, 1):
@@ -398,7 +398,7 @@ def test_a_stream_into_a_table_goes_on_behind_a_restore(opened: Session) -> None
 
 
 def test_a_stream_into_a_table_goes_on_into_the_one_in_its_place(table: Table) -> None:
-    """Whose columns the rows have to fit; none of its batches is written twice (L13)."""
+    """The rows must fit the columns of the new table; no batch is written twice (L13)."""
     write = writing_stream(table)
     for batch in (0, 1):
         write(batch)

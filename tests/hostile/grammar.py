@@ -1,4 +1,4 @@
-"""A grammar of statements that nobody means well: names, literals, options and clauses, put together, then broken."""
+"""A grammar of hostile statements: names, literals, options and clauses, put together, then damaged."""
 
 from __future__ import annotations
 

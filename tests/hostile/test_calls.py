@@ -1,7 +1,7 @@
 """Calls of every public callable with hostile values: success, or a TrinityError and nothing changed.
 
 The callables are found by introspection, so that a new one is covered at once. Most values are refused before Spark is
-asked; in the short tier there is no Spark, so that what would ask it ends there.
+used; in the short tier there is no Spark, so that all other calls fail when they need it.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def test_calls_with_spark(spark_play: Play, call: tuple[Call, list[Any], dict[st
 
 
 def test_every_public_callable_is_guarded() -> None:
-    """One that is not would raise what its insides raise."""
+    """A callable without the guard would raise internal errors."""
     bare = [call.name for call in CALLS if not guarded(call.target)]
     assert bare == []
 
@@ -167,7 +167,7 @@ def guarded(target: Any) -> bool:
 
 
 def test_annotations_are_understood() -> None:
-    """Each becomes a check; one that cannot is an error of the first call."""
+    """Each annotation becomes a check; one that cannot would be an error of the first call."""
     for call in CALLS:
         for parameter in call.parameters:
             assert parameter.annotation is not inspect.Parameter.empty, f"{call}: {parameter}"

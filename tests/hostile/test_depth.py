@@ -113,7 +113,7 @@ def test_room_is_there_while_anybody_needs_it() -> None:
 
 @pytest.mark.parametrize("kind", NESTED)
 def test_nested_text_from_python(kind: str) -> None:
-    """DEFAULT, CHECK and conditions that statistics meet, before Spark sees any."""
+    """DEFAULT, CHECK and conditions are parsed and compared with statistics before Spark gets them."""
     text = NESTED[kind](LEVELS, "1")
     columns = [Column("k", "int"), Column("v", "int", default=text)]
     made = define_table(TableName("c", "s", "t"), columns, (), (), {}, (), {"c": f"{text} = k"})
@@ -137,7 +137,7 @@ def deep(session: Session, tiered_fmt: str) -> Table:
 
 @pytest.mark.full
 def test_deep_statements_on_spark(deep: Table) -> None:
-    """What Spark's own stack holds works; what it does not is refused by name, and changes nothing."""
+    """A statement that fits Spark's stack works; a deeper one is refused by name, and changes nothing."""
     sql = deep.session.sql
     name = str(deep.name)
     found = {

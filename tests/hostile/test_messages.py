@@ -1,4 +1,4 @@
-"""What an error shows: values in short, no traceback, the table's whole name; and what is nobody's bad data."""
+"""Error messages: shortened values, no traceback, the table's full name; and errors that do not blame the data."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ print(",".join(found))
 
 
 def test_no_file_handles_are_no_bad_data(tmp_path: Path) -> None:
-    """A process that may open no more files is told so; nothing is called damaged that is not."""
+    """A process that may open no more files gets an error that says so; no file is reported as damaged."""
     done = subprocess.run(
         [sys.executable, "-c", NO_HANDLES, str(tmp_path)], capture_output=True, text=True, check=False
     )
@@ -240,7 +240,7 @@ def test_values_are_written_as_in_sql(value: Any, text: str) -> None:
 
 @pytest.mark.full
 def test_rows_are_told_in_sql(session: Session) -> None:
-    """A MERGE that meets one row twice, and one that inserts a live key."""
+    """A MERGE matches one row twice, and another inserts a live key."""
     session.use("parquet", "default")
     session.sql("CREATE TABLE t (d DATE, n DECIMAL(9,2), v INT, PRIMARY KEY (d, n))")
     session.sql("INSERT INTO t VALUES (DATE '2020-01-02', 1.5, 1)")
@@ -253,7 +253,7 @@ def test_rows_are_told_in_sql(session: Session) -> None:
 
 
 def test_messages_have_the_whole_name(session: Session, fmt: str) -> None:
-    """Whichever definition they are made of: the table's, or the one that an adapter is about to change."""
+    """This holds for messages about the table's definition, and about the one that an adapter changes."""
     table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("v", "int")], primary_key=["k"])
     row = {"k": [1], "v": [1]}
     with refused("TYPE_MISMATCH", f"'{fmt}.default.t'"):
@@ -272,7 +272,7 @@ def test_messages_have_the_whole_name(session: Session, fmt: str) -> None:
 
 
 def test_names_in_backticks_name_columns(session: Session) -> None:
-    """The keys of a dict of values may be written as in SQL, as Delta's Python API has it."""
+    """The keys of a dict of values may be quoted as in SQL, as in Delta's Python API."""
     table = session.create_table("parquet.default.t", [Column("k", "int"), Column("a b", "int")])
     table.append(pa.table({"k": [1], "a b": [1]}))
     assert table.update("k = 1", {"`A b`": "2"}).updated == 1

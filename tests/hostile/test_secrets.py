@@ -1,4 +1,4 @@
-"""No secret is rendered, wherever among the options it stands (N4): messages, causes, reprs, logs, files."""
+"""No secret is shown, in whichever option it is given (N4): messages, causes, reprs, logs, files."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_options_of_catalogs_are_not_shown(tmp_path: Path, secret: str, recwarn:
 
 
 def test_what_a_catalog_stores_and_shows_has_no_secret_of_its_options(tmp_path: Path, secret: str) -> None:
-    """Metadata, manifests, data files; SHOW CREATE TABLE; reprs of everything on the way."""
+    """Metadata, manifests and data files, SHOW CREATE TABLE, and the repr of every object on the way."""
     options = {"connector": "iceberg", "warehouse": str(tmp_path), "s3.secret-access-key": secret, "token": secret}
     with trinity.connect(catalogs={"c": options}, catalog="c") as session:
         table = session.create_table("t", [Column("k", "int"), Column("v", "string")], primary_key=["k"])
@@ -223,7 +223,7 @@ def make_guarded(database: dict[str, str], password: str) -> None:
 
 
 def test_a_server_that_refuses(database: dict[str, str], tmp_path: Path, secret: str) -> None:
-    """A wrong password, host and database; then a right password, and statements that fail with it in their text."""
+    """A wrong password, host and database; then the right password, and statements that fail with it in their text."""
     right = f"{CORE} is right"
     make_guarded(database, right)
     url = f"jdbc:postgresql://{database['host']}:{database['port']}/{database['dbname']}"
@@ -249,7 +249,7 @@ def test_a_server_that_refuses(database: dict[str, str], tmp_path: Path, secret:
 
 
 def test_a_catalog_in_postgresql(database: dict[str, str], tmp_path: Path) -> None:
-    """Its password stands in the address; for Spark, which shows addresses, beside it."""
+    """The address holds its password; Spark, which shows addresses, gets it separately."""
     right = f"{CORE} is @right"
     make_guarded(database, right)
     place = f"{database['host']}:{database['port']}/{database['dbname']}"

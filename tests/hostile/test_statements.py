@@ -1,4 +1,4 @@
-"""Statements that nobody means well: each succeeds, or is refused by a TrinityError and changes no table (N2)."""
+"""Hostile statements: each succeeds, or is refused by a TrinityError and changes no table (N2)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def stored(spark: SparkSession, text: str) -> Any:
 @settings(max_examples=300, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(texts() | st.text(max_size=8).filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text)))
 def test_n2_a_text_is_one_literal_of_its_own_value(hostile: Session, value: str) -> None:
-    """As it is bound, and as the rewriters of statements write it again."""
+    """This holds for bound parameters, and for statements that a rewriter prints again."""
     bound = with_literals("SELECT ?", (value,))
     written = parse(bound).tree.expressions[0].sql(dialect="spark")
     for text in (literal(value), written):
@@ -140,7 +140,7 @@ def test_n2_a_text_is_one_literal_of_its_own_value(hostile: Session, value: str)
 
 
 def test_n2_parameters_are_values(hostile: Session) -> None:
-    """Many at once: what was drawn comes back."""
+    """A query with many drawn parameters returns them."""
     drawn: list[Any] = []
 
     @settings(max_examples=300, derandomize=True, deadline=None, database=None)

@@ -1,4 +1,4 @@
-"""The adapters mirror each other: files and names of one are those of the others; each says what is in its files."""
+"""The adapters mirror each other: files and names are the same in all, and each README describes its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks: the page is what the generator makes of the result files, a run replaces its own cases alone."""
+"""The benchmarks: the page is generated from the result files, and a run replaces only its own cases."""
 
 from __future__ import annotations
 

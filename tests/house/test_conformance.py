@@ -1,4 +1,4 @@
-"""Every installed adapter against the model, over the shared Spark. More of it: ``trinity-conformance run FORMAT``."""
+"""Every installed adapter against the model, over the shared Spark. ``trinity-conformance run FORMAT`` plays more."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_adapter_conforms_in_more_histories(connector: str, spark: SparkSession,
 def test_adapter_conforms_when_reads_know_their_rows(
     connector: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No join, however small the table: every read looks for the rows that it passes over, or knows them."""
+    """No read joins, however small the table: each one searches for its hidden rows, or knows them."""
     monkeypatch.setattr("trinity.engine.reading.plan.LEAST_ROWS", 0)
     report = run_check(connector, spark, budget=BUDGET, folder=tmp_path)
     assert report.conforms, report.text()
@@ -93,7 +93,7 @@ def test_adapter_conforms_in_a_bucket(lake: BucketLake, spark: SparkSession, tmp
     "lake", ["parquet", *(pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg"))], indirect=True
 )
 def test_what_an_adapter_declares_is_verified_in_a_bucket(lake: BucketLake, tmp_path: Path) -> None:
-    """Tables of folders keep their names there, which is no finding."""
+    """Tables of folders keep their names in the bucket; that is not reported."""
     options = lake.settings()
     report = run_check(options.pop("connector"), None, "capabilities", folder=tmp_path, options=options)
     assert report.conforms, report.text()
@@ -102,7 +102,7 @@ def test_what_an_adapter_declares_is_verified_in_a_bucket(lake: BucketLake, tmp_
 
 @pytest.mark.full
 def test_an_exported_history_plays_data_frames(spark: SparkSession, tmp_path: Path) -> None:
-    """As the suite wrote them: one partition for each split, and steps of both executors in turns."""
+    """The frames have one partition for each split, as in the suite, and both executors take steps by turns."""
     steps = (
         Upsert((((1, "0.0"),), ((2, "NaN"),)), path="spark"),
         Upsert((((1, "1.5"),),), executor="local"),

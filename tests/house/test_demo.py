@@ -1,4 +1,4 @@
-"""The demo finds what the source says, in every format, on a disk and in a bucket, and does nothing twice."""
+"""The demo's findings are those of its source, in every format, on disk and in a bucket; a repeated run adds none."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_all_that_pages_need_is_known() -> None:
 
 
 def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands of a page print what it says, and its files have what ``cat`` shows."""
+    """The commands of a page print what the page shows, and its files have the contents that ``cat`` shows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     text = (ROOT / "docs/command-line.md").read_text()

@@ -47,7 +47,7 @@ def test_packages_import_downwards_only(package: str) -> None:
     ids=lambda folder: folder.name,
 )
 def test_adapters_import_what_a_stranger_may(folder: Path) -> None:
-    """Trinity's own also what the package with the code that adapters share has for them alone."""
+    """Trinity's own adapters also import the names that ``trinity.storage`` has for them alone."""
     public = {f"{module}.{name}" for module in OPEN for name in importlib.import_module(module).__all__}
     if folder not in STRANGERS:
         public |= {f"trinity.storage.{name}" for name in not_for_strangers()}
@@ -64,7 +64,7 @@ def not_for_strangers() -> set[str]:
 
 
 def test_no_test_module_imports_another() -> None:
-    """What several tests need is in tests/support/."""
+    """Helpers of several tests are in tests/support/."""
     tests = [path for path in modules() if path.name.startswith("test_")]
     wrong = [(path.name, name) for path in tests for name, _ in imports(path) if re.search(r"(^|\.)test_\w+$", name)]
     assert tests
@@ -76,7 +76,7 @@ APPLICATIONS: Final = {"trinity.cli.main", "trinity.memory"}
 
 
 def test_tests_of_inner_modules_say_so() -> None:
-    """A test that imports what users do not see may change with it; all others are promises."""
+    """A test that imports an inner module may change with it; all other tests are promises."""
     folder = PACKAGES["trinity"]
     paths = {
         path: ".".join(("trinity", *path.relative_to(folder).with_suffix("").parts)) for path in folder.rglob("*.py")
@@ -121,7 +121,7 @@ def test_the_spi_depends_on_pyarrow_only() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_run_in_no_circle(package: str) -> None:
-    """But for a session and its tables, each of which knows the other's type."""
+    """The session and the table are the exception: each knows the other's type."""
     found = circles(modules_imported(package))
     assert [circle for circle in found if circle != {"trinity.session", "trinity.table"}] == []
 
@@ -233,7 +233,7 @@ def test_pages_name_files_that_are_there(page: Path) -> None:
 
 
 def test_functions_that_one_module_alone_names_are_private() -> None:
-    """So a name without an underscore is what a module offers to others; packages for strangers list theirs."""
+    """A name without an underscore is an offer to other modules; packages for strangers list theirs."""
     words = {
         path: set(re.findall(r"\w+", path.read_text())) for path in ROOT.rglob("*.py") if ".venv" not in path.parts
     }
@@ -253,7 +253,7 @@ def test_functions_that_one_module_alone_names_are_private() -> None:
 
 
 def test_only_what_strangers_import_from_has_an_all() -> None:
-    """That is a package; of the other modules those of the reference, and the one that names what is Spark's."""
+    """Those are packages, the modules of the reference, and the one that names Spark's classes."""
     public = {"trinity.errors", "trinity.dlt", "trinity.spark_names"}
     found = {
         ".".join(path.relative_to(folder.parent).with_suffix("").parts): "__all__" in path.read_text()
@@ -266,7 +266,7 @@ def test_only_what_strangers_import_from_has_an_all() -> None:
 
 
 def test_loggers_tell_no_secrets() -> None:
-    """A module's own logger comes from trinity.loggers; those of libraries are asked for by their names."""
+    """A module gets its own logger from trinity.loggers; those of libraries are named."""
     calls = [
         (str(path.relative_to(ROOT)), ast.unparse(node))
         for path in modules()
@@ -285,7 +285,7 @@ def _hidden_names(node: ast.AST) -> list[str]:
 
 
 def test_hidden_columns_are_named_once() -> None:
-    """Also those within one query of one module; but for native scans, whose names are the SPI's own."""
+    """This holds within one query of one module, too, but not for native scans, whose columns the SPI names."""
     shared = [value for value in vars(hidden).values() if str(value).startswith(hidden.HIDDEN_PREFIX)]
     assert len(shared) == len(set(shared)) > 10
     defined, used = defaultdict[str, list[str]](list), []

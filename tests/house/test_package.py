@@ -1,4 +1,4 @@
-"""What is published: the wheel, the source distribution, and what they say of themselves."""
+"""The published package: the wheel, the source distribution, and their metadata."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_wheel_holds_exactly_these_packages(built: Built) -> None:
 
 
 def test_the_source_distribution_runs_the_tests(built: Built) -> None:
-    """It has what `make test` needs: every file of these folders, and the files beside them."""
+    """It has every file of the folders that `make test` needs, and the files beside them."""
     folders = ("trinity", "pyspark_trinity", "formats", "conformance", "tests", "docs", "benchmarks")
     files = {path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".sql"}}
     wanted = {str(path.relative_to(ROOT)) for path in files}
@@ -120,7 +120,7 @@ def test_whatever_is_imported_is_declared(built: Built) -> None:
 
 
 def test_what_spark_needs_of_python_is_installed_with_trinity(built: Built) -> None:
-    """A write by Spark asks for what pyspark names under an extra of its own."""
+    """A write by Spark needs the packages that pyspark lists under an extra."""
     always = [line for line in built.metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     wanted = [line for line in requires("pyspark") or () if "extra == 'sql'" in line or 'extra == "sql"' in line]
     names = [{re.split(r"[^\w.-]", line)[0].lower() for line in lines} for lines in (always, wanted)]

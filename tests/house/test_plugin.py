@@ -1,4 +1,4 @@
-"""A stranger's adapter: built as a wheel, installed, found by its entry point, under the conformance suite."""
+"""A third-party adapter: built as a wheel, installed, found by its entry point, and run by the conformance suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/api: as the docstrings are, with every public name; docs/reference: as the program is."""
+"""docs/api lists every public name with its docstring; docs/reference lists the program's options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of docs/semantics.md: each is proved by something, and nothing cites a rule that is not there."""
+"""The rules of docs/semantics.md: each has a proof, and no file cites a rule that does not exist."""
 
 from __future__ import annotations
 

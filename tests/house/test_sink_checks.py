@@ -1,4 +1,4 @@
-"""The sink checks need no Spark, and can fail. Every adapter's sinks: test_conformance.py, check ``merge-sinks``."""
+"""The sink checks need no Spark, and can fail. test_conformance.py runs them on all adapters (``merge-sinks``)."""
 
 from __future__ import annotations
 

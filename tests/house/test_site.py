@@ -1,4 +1,5 @@
-"""The documentation's site: it is built without a warning, every link leads somewhere, and it asks no other server.
+"""The documentation's site: it is built without a warning, every link has a target, and it loads nothing from other
+servers.
 
 It has a folder for each release.
 """

@@ -1,4 +1,4 @@
-"""Many rows of parameters for one INSERT, without a backend: which statements, what types, which row fails."""
+"""Many rows of parameters for one INSERT, without a backend: the statements, their types, and the row that fails."""
 
 from __future__ import annotations
 

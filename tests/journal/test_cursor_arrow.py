@@ -1,4 +1,4 @@
-"""Cursors over Trinity tables without Spark: rows as Arrow data, streams, names of parameters, whole data frames."""
+"""Cursors over Trinity tables without Spark: rows as Arrow data, streams, named parameters, whole data frames."""
 
 from __future__ import annotations
 

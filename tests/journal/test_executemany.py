@@ -159,7 +159,7 @@ def outcome(connection: dbapi.Connection, text: str, rows: list[tuple[Any, ...]]
 @pytest.mark.full
 @pytest.mark.parametrize("column", COLUMNS)
 def test_rows_together_are_stored_as_one_by_one(session: Session, warehouse: Path, column: str) -> None:
-    """What an INSERT of one value stores, or refuses, executemany() does, for every type of column and value (M6)."""
+    """executemany() stores or refuses the same as an INSERT of one value, for every type of column and value (M6)."""
     for name in ("one", "many"):
         session.create_table(f"parquet.default.{name}", [Column("i", "int"), Column("v", column)])
     with dbapi.connect(warehouse=warehouse) as connection:
@@ -242,7 +242,7 @@ def test_columns_of_many_types_on_postgresql(hr: dbapi.Connection) -> None:
 def test_the_rows_of_a_journalled_table_are_sent_together(
     hr: dbapi.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many rows there are, the server is asked as often as for one INSERT."""
+    """The number of requests to the server is that of one INSERT, however many rows there are."""
     sent: list[str] = []
     backend = hr.backend
     run = backend._run  # type: ignore[attr-defined]  # what is sent shows nowhere else

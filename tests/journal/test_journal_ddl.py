@@ -1,4 +1,4 @@
-"""Definitions of journalled tables land on their journals, and views over them read live rows (J4)."""
+"""Definitions of journalled tables apply to their journals, and views over the tables read live rows (J4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model: every form that the JSON may have, and every error by its place (docs/journal.md)."""
+"""The journal's model: every form that its JSON may have, and every error with its place (docs/journal.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in statements on journalled tables of PostgreSQL: search paths, quotes, schemas, views beside them."""
+"""Names in statements on journalled tables of PostgreSQL: search paths, quotes, schemas, and views."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_prepared_model_meets_the_database(
 def test_a_schema_that_has_another_name_on_the_backend(
     opened: Callable[..., dbapi.Connection], model: dict[str, Any], plain: psycopg.Connection[Any]
 ) -> None:
-    """For DML as well, and for ordinary tables beside the journalled ones."""
+    """DML and ordinary tables beside the journalled ones use the name, too."""
     model["defaultSchema"] = model["schemas"][0]["name"] = "people"
     model["schemas"][0]["operand"]["jdbcCatalog"] = "postgres"
     other = opened(autocommit=True)

@@ -1,4 +1,4 @@
-"""``rewrite`` as a function: no backend, parameters by number, other dialects."""
+"""``rewrite`` as a function: no backend, numbered parameters, other dialects."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_volatile_statements_lock_the_table(journal: JournalModel) -> None:
 
 
 def test_other_dialects_read_by_the_window_of_the_original(journal: JournalModel) -> None:
-    """On an independent engine."""
+    """DuckDB runs the rewritten statement."""
     with duckdb.connect() as engine:
         engine.execute("CREATE SCHEMA hr")
         engine.execute(
@@ -134,5 +134,5 @@ def test_a_journal_that_does_not_exist(journal: JournalModel) -> None:
 
 @pytest.mark.parametrize("text", ["date_format(name, 'y')", "CAST(name AS TIME)", "my_function(name, 1)[0]"])
 def test_functions_of_spark_stay_what_they_are(journal: JournalModel, text: str) -> None:
-    """sqlglot would write 'yyyy', which Spark takes for another pattern."""
+    """sqlglot would write 'yyyy', which is another pattern in Spark."""
     assert text in rewrite_merged(f"UPDATE hr.depts SET name = {text} WHERE deptno = 1", journal).sql

@@ -1,4 +1,4 @@
-"""What statements do to journalled tables on PostgreSQL: what they would do to ordinary ones (J2, J3, J5, J6, J8)."""
+"""Statements on journalled tables in PostgreSQL do what they do on ordinary ones (J2, J3, J5, J6, J8)."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_defaults_of_columns_that_a_query_leaves_out(hr: dbapi.Connection) -> No
 @pytest.mark.parametrize("versions", ["BIGINT"])  # the length has nothing to do with them
 @pytest.mark.parametrize(("large", "number"), [(50_000, 60), pytest.param(500_000, 6_000, marks=pytest.mark.full)])
 def test_statements_of_a_megabyte(hr: dbapi.Connection, large: int, number: int) -> None:
-    """One value, and many rows; in the long tier a megabyte of each."""
+    """One large value, and many rows; in the long tier a megabyte of each."""
     hr.execute("ALTER TABLE depts ADD COLUMN note TEXT")
     big = "x'" * large
     hr.execute("INSERT INTO depts VALUES (0, 'big', '" + big.replace("'", "''") + "')")

@@ -81,7 +81,7 @@ def test_many_statements_of_one_transaction_on_one_key(one: dbapi.Connection) ->
 
 @pytest.mark.parametrize(("writers", "times"), [(8, 5), pytest.param(8, 100, marks=pytest.mark.full)])
 def test_no_update_of_eight_writers_is_lost(one: dbapi.Connection, opened: Open, writers: int, times: int) -> None:
-    """Different columns and the same one, in transactions of several statements."""
+    """They change different columns and the same one, in transactions of several statements."""
     connections = [opened() for _ in range(writers)]
 
     def work(connection: dbapi.Connection, column: str) -> None:
@@ -195,7 +195,7 @@ def test_writers_of_different_keys_do_not_wait(one: dbapi.Connection, opened: Op
 
 
 def test_whole_tables_wait_for_keys(one: dbapi.Connection, opened: Open, plain: psycopg.Connection[Any]) -> None:
-    """More keys than are locked one by one, and keys that move, take the table."""
+    """A statement locks the table if it changes more keys than are locked one by one, or moves keys."""
     one.execute("INSERT INTO emps SELECT i, 0, 0 FROM generate_series(2, 1500) i")
     one.commit()
     other = opened()
@@ -245,7 +245,7 @@ def test_versions_grow_although_the_clock_steps_back(opened: Open, one: dbapi.Co
 
 
 def test_the_original_driver_reads_and_writes_the_same_journals(one: dbapi.Connection, opened: Open) -> None:
-    """Its statements, as the SQL rewriter documents them (seed), on the same table."""
+    """The seed's documented statements run on the same table."""
     one.autocommit = True
     one.execute("INSERT INTO hr.depts_journal (deptno, name) VALUES (8, 'theirs')")
     one.execute("UPDATE depts SET name = name || '!' WHERE deptno = 8")

@@ -130,7 +130,7 @@ def test_on_conflict_and_changes_by_other_tables(depts: dbapi.Connection, tiered
 @pytest.mark.full
 @pytest.mark.parametrize("versions", ["BIGINT", "TIMESTAMP"])
 def test_eight_writers_lose_nothing(depts: dbapi.Connection, warehouse: Path, tiered_fmt: str, versions: str) -> None:
-    """On a row that is there, on one that each of them may be the first to insert, and on one that all insert."""
+    """They change a row, a row that any of them may be the first to insert, and one that all insert."""
     given = model(tiered_fmt, versions, {"depts": ["deptno"]})
     writers = [dbapi.connect(given, warehouse=warehouse) for _ in range(8)]
     inserted: list[int] = []
@@ -280,7 +280,7 @@ def test_a_model_meets_the_tables(empty: dbapi.Connection, warehouse: Path, tier
 def test_the_seeds_session(
     warehouse: Path, spark: SparkSession, fmt: str, versions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the seed types, on a warehouse whose journal is made first."""
+    """The statements of the seed run on a warehouse whose journal is made first."""
     monkeypatch.chdir(tmp_path)
     path = Path("journalled-sql-rewriter-example/src/main/resources/myTestModel.json")
     path.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Journals in Trinity tables against what knows better: an ordinary PostgreSQL table, and the suite of PEP 249."""
+"""Journals in Trinity tables against an ordinary PostgreSQL table, and against PEP 249's suite."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ STATEMENTS = st.one_of(
 def test_histories_are_those_of_an_ordinary_postgresql_table(
     warehouse: Path, spark: SparkSession, server: dict[str, str], tiered_fmt: str, versions: str
 ) -> None:
-    """Counts, what RETURNING gives, classes of errors, and rows.
+    """Compare counts, RETURNING, classes of errors, and rows.
 
-    Keys of the ordinary table are checked at the end of a statement, as a journal's are; those of a
-    history with ON CONFLICT are not, which cannot do with a deferrable one.
+    The keys of the ordinary table are checked at the end of a statement, as a journal's are. ON CONFLICT does not work
+    with such deferrable keys, so histories with it have other ones.
     """
     unused = {"dataSource": "org.postgresql.ds.PGSimpleDataSource", "journalTables": {"none": ["k"]}}
     ordinary_model = model(tiered_fmt, versions, {}, "none")

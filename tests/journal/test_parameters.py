@@ -1,4 +1,4 @@
-"""Where the parameters of a statement stand: any spelling, with blanks between or without, in both dialects."""
+"""The positions of a statement's parameters: any spelling, with or without blanks, in both dialects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trinity shell`: the seed's session as printed, commands, output formats, exit codes."""
+"""``trinity shell``: the seed's session with its printed output, commands, output formats, exit codes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def cells(text: str) -> list[str]:
 
 
 def test_the_seeds_session(model_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the seed types, prompts included, and what it is shown."""
+    """The shell prints what the seed shows for its statements, prompts included."""
     monkeypatch.chdir(tmp_path)
     typed, shown = SESSION.read_text().split("---- shown ----\n")
     found = cells(shell(given=typed))

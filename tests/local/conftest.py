@@ -1,4 +1,4 @@
-"""Sessions that execute in this process alone."""
+"""Sessions that execute in this process, without Spark."""
 
 from __future__ import annotations
 

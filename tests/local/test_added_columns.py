@@ -1,4 +1,4 @@
-"""``ALTER TABLE … ADD COLUMN c … DEFAULT x``: the rows that are there have x, in the same commit (L3)."""
+"""``ALTER TABLE … ADD COLUMN c … DEFAULT x``: existing rows have x, in the same commit (L3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trinity.apply_changes`` of SCD type 2 without Spark: values of all types, compared and ordered as Spark does it."""
+"""``trinity.apply_changes`` of SCD type 2 without Spark: values of all types are compared and ordered as in Spark."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def applied(table: Table, left_out: list[str], **values: pa.Array) -> int:
 def test_a_value_that_is_equal_begins_no_version(
     local: Session, catalog: str, kind: str, value: Any, alike: Any, other: Any
 ) -> None:
-    """H4: each event in a batch of its own, and the one that is equal once more, which then changes nothing."""
+    """H4: each event is a batch of its own. The equal one changes nothing when it is delivered again."""
     table = made(local, catalog, f"v {kind}, n INT, __START_AT INT, __END_AT INT", "n")
     given = [v if isinstance(v, pa.Array) else pa.array([v], KINDS[kind]) for v in (value, alike, other)]
     assert [applied(table, [], v=v, n=pa.array([n], pa.int32())) for n, v in enumerate(given)] == [1, 2, 2]
@@ -91,7 +91,7 @@ ORDERED: list[tuple[str, pa.Array]] = [
 def test_events_are_ordered_by_a_sequence_of_any_type(
     local: Session, catalog: str, kind: str, values: pa.Array
 ) -> None:
-    """H1, H3: the latest comes first."""
+    """H1, H3: the latest event is delivered first."""
     table = made(local, catalog, f"v INT, __START_AT {kind}, __END_AT {kind}", "__START_AT")
     for n in reversed(range(len(values))):
         applied(table, ["n"], v=pa.array([n], pa.int32()), n=values.slice(n, 1))

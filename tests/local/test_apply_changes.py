@@ -1,4 +1,4 @@
-"""``trinity.apply_changes`` without Spark: both SCD types. What needs Spark is refused by name."""
+"""``trinity.apply_changes`` without Spark: both SCD types. Options that need Spark are refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CHECK constraints, NOT NULL and DEFAULT without Spark: what is stored, what is refused, and what is left to Spark."""
+"""CHECK constraints, NOT NULL and DEFAULT without Spark: what is stored, what is refused, and what needs Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that load, show and take care of tables, from files to files, on all formats."""
+"""The commands that load, show and maintain tables, from files to files, on all formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/compatibility.md says what formats' tables can do, and what is refused, as it is found by trying."""
+"""docs/compatibility.md: the capabilities and refusals of each format, as they are found by trying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table made of rows in one call: the columns that it gets, its rows, and that a refusal leaves no table."""
+"""A table made from rows by one call: its columns and rows; a refused call leaves no table."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_append_and_replace(local: Session, local_fmt: str, load: Callable[..., 
 def test_a_load_that_is_repeated_writes_its_rows_once(
     local: Session, local_fmt: str, load: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer to the first commit is lost: dlt loads the file again."""
+    """The answer to the first commit is lost, and dlt loads the file again."""
     load([{"id": 1}], write_disposition="append")
     append = Table.append
     lost: list[Any] = []

@@ -1,4 +1,4 @@
-"""A deleted row is in no data file after a full compaction and a vacuum, whatever a table keeps beside its rows."""
+"""No data file holds a deleted row after a full compaction and a vacuum, whatever a table keeps beside its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions in this process: what they give, and what is left to Spark."""
+"""Expressions in this process: their values, and which are left to Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of other writers, read and written by this process alone."""
+"""External tables, read and written by this process without Spark."""
 
 from __future__ import annotations
 

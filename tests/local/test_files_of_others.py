@@ -1,4 +1,4 @@
-"""Iceberg tables of Trinity's into which PyIceberg writes, read, changed and compacted without Spark (L3)."""
+"""Iceberg tables of Trinity that PyIceberg writes, too: read, changed and compacted without Spark (L3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_columns_of_others_stay(local: Session, warehouse: Path, engine: str) ->
 
 @pytest.mark.parametrize("fault", ["undone deletes", "dropped columns"])
 def test_planted_faults_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    """Rows that others rewrote count as new ones, so that deletes of them are undone; a column of others is dropped."""
+    """One fault takes rewritten rows for new ones, which undoes deletes of them; the other drops a column of others."""
     read = IcebergMetadata.get_splits
 
     def faulty(metadata: IcebergMetadata, table: TableHandle) -> SplitSource:

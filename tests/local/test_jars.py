@@ -184,7 +184,7 @@ def test_of_two_versions_the_newer_one_is_taken(
 
 
 def test_every_package_is_in_its_list() -> None:
-    """A new version of a package needs a new list: ``python -m formats.jars``."""
+    """A new version of a package needs a new list, made by ``python -m formats.jars``."""
     for need in (DeltaFormat().spark, IcebergFormat().spark, *(kind.spark for kind in KINDS)):
         assert need.jars is not None
         assert set(need.packages) <= {jar.coordinates for jar in listed_jars([need.jars])}

@@ -1,4 +1,4 @@
-"""Keys and watermarks of types that have few values, or none that a person reads."""
+"""Keys and watermarks of types with few values, or with values that are not readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of a plain table whose files have several row groups, which are read and written side by side."""
+"""Changes of a plain table whose files have several row groups, which are read and written in parallel."""
 
 from __future__ import annotations
 

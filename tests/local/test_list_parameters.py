@@ -1,4 +1,4 @@
-"""Lists as parameters: what IN takes where they stand alone behind it, else an ARRAY."""
+"""Lists as parameters: values for an IN that has only the parameter, else an ARRAY."""
 
 from __future__ import annotations
 

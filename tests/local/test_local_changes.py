@@ -1,4 +1,4 @@
-"""The change feed in this process: what it shows of generated histories, on every format, without Spark (C1-C6)."""
+"""The change feed in this process on generated histories, on every format, without Spark (C1-C6)."""
 
 from __future__ import annotations
 

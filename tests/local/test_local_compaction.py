@@ -1,4 +1,4 @@
-"""Compaction in this process: every strength keeps what reads show, on every format, without Spark."""
+"""Compaction in this process: every strength keeps the merged rows, on every format, without Spark."""
 
 from __future__ import annotations
 

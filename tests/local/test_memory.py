@@ -1,4 +1,4 @@
-"""40 million rows in a process of less than 1 GB: the merged read as a stream, full compactions, the first one too."""
+"""40 million rows in a process of less than 1 GB: the merged read as a stream, and full compactions."""
 
 from __future__ import annotations
 

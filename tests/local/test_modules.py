@@ -1,4 +1,4 @@
-"""What a fresh process loads for a merged read, and Arrow data that goes to numpy and back without pandas."""
+"""The modules that a new process loads for a merged read, and Arrow data to and from numpy without pandas."""
 
 from __future__ import annotations
 

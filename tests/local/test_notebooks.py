@@ -1,4 +1,4 @@
-"""The notebooks that need no Spark run without it, and put out what their files have."""
+"""The notebooks that need no Spark run without it, and their outputs are those in their files."""
 
 from __future__ import annotations
 

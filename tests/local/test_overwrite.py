@@ -1,4 +1,4 @@
-"""INSERT OVERWRITE and REPLACE WHERE: old rows go and new ones come in one commit."""
+"""INSERT OVERWRITE and REPLACE WHERE: one commit removes the old rows and adds the new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of a page that says nothing else run where there is no Spark, and print what the page says."""
+"""Examples of pages without a marker run without Spark, and print what the page shows."""
 
 from __future__ import annotations
 

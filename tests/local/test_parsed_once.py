@@ -1,4 +1,4 @@
-"""The text of an expression is parsed once, however many ask about it, and its tree is left as it was."""
+"""The text of an expression is parsed once, however many use it, and its tree is never modified."""
 
 from collections import Counter
 from collections.abc import Callable

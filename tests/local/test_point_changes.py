@@ -1,4 +1,4 @@
-"""Row changes of few keys read the pages in which these are: what is damaged elsewhere in the files they do not see."""
+"""Row changes of few keys read only the pages with these keys: damage elsewhere in the files goes unnoticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of this process alone: predicates, streams, and what other libraries take."""
+"""Reads without Spark: predicates, streams, and data for other libraries."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_predicates_are_evaluated_after_the_fold(ids: Table, compacted: bool) ->
 
 
 def test_the_log_is_looked_through_in_groups_of_files(ids: Table) -> None:
-    """Small files of the log are looked through together, large ones alone; in memory already, or read anew (K3)."""
+    """Small files of the log are searched together, large ones alone, from memory or from disk (K3)."""
     draw = random.Random(7)
     live = {number: number % 1000 for number in range(20_000)}
     ids.upsert(_rows(range(20_000, 130_000), 0))

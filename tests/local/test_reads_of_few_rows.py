@@ -1,4 +1,4 @@
-"""Reads of few rows of a large file decode their pages alone; numbers that are stored as they are, not even these."""
+"""Reads of few rows of a large file decode only their pages; numbers stored plainly need no decoding at all."""
 
 from __future__ import annotations
 

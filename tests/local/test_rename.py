@@ -1,4 +1,4 @@
-"""A table gets another name, with all that it has."""
+"""ALTER TABLE RENAME: the table keeps all that it has under another name."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_what_is_refused_changes_nothing(local: Session, table: Table) -> None:
 
 @pytest.mark.parametrize("fmt", ["parquet", "delta", "iceberg"])
 def test_another_session_follows(warehouse: Path, local: Session, fmt: str) -> None:
-    """A statement that began before ends with an error, and writes nothing into a table of the old name."""
+    """A statement that began before the rename fails, and writes nothing to a table of the old name."""
     table = local.create_table(f"{fmt}.default.old", COLUMNS, primary_key=["k"])
     table.upsert([{"k": 1, "n": 1}])
     with trinity.connect(warehouse, engine="local") as elsewhere:

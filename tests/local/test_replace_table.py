@@ -1,4 +1,4 @@
-"""CREATE OR REPLACE TABLE (L13): another table in the place of one, or other rows for one that is defined alike."""
+"""CREATE OR REPLACE TABLE (L13): another table of the same name, or other rows in a table of the same definition."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_rows_are_replaced_by_one_commit(lake: Session) -> None:
 
 
 def test_another_table_takes_the_place_of_one(lake: Session) -> None:
-    """Whatever differs, one commit makes the table that the statement would have made anew."""
+    """Whatever differs, one commit makes the table that CREATE TABLE would have made."""
     start = lake.table("t").version
     seen = {start: rows(lake)}
     for number, text in enumerate(
@@ -95,7 +95,7 @@ KEYED: Mapping[str, Mapping[str, str]] = {
     "engine", [name if name == "late rows" else pytest.param(name, marks=pytest.mark.full) for name in KEYED]
 )
 def test_a_replaced_table_goes_on_as_a_new_one(lake: Session, engine: str) -> None:
-    """Nothing of the table before counts: no tombstone, no row version, no order of rows."""
+    """No tombstone, row version or order of rows of the previous table counts."""
     old = [{"k": k, "n": 90 + k, "gone": k == 3, "v": "old"} for k in range(5)]
     table = lake.create_table("t", old, primary_key=["k"], properties=KEYED["late rows"], replace=True)
     table.delete([0])
@@ -194,7 +194,7 @@ def test_feeds_and_streams_say_so(lake: Session) -> None:
 
 
 def test_a_column_had_its_name_before(lake: Session) -> None:
-    """Renamed to and fro, of which nothing is left to be recorded when the next statement writes."""
+    """The column was renamed and renamed back; the next statement has nothing to record of that."""
     table, version = lake.table("t"), lake.table("t").version
     table.rename_column("id", "key")
     table.rename_column("key", "id")
@@ -235,7 +235,7 @@ def meanwhile(schema: pa.Schema, first: Mapping[str, list[Any]], act: Callable[[
 
 
 def test_a_writer_beside_it_loses(lake: Session) -> None:
-    """Files of the table before never come into the new one, which has columns of the same names."""
+    """Files of the previous table never become part of the new one, though its columns have the same names."""
     table = lake.table("t")
     others: dict[str, list[Any]] = {"id": [9], "word": ["late"]}
     schema = pa.schema([("id", pa.int32()), ("word", pa.string())])

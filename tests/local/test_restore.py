@@ -1,4 +1,4 @@
-"""A restore (L11): the table is what it was at a version, and goes on as if the commits since had never been."""
+"""A restore (L11): the table is as it was at a version, as if the commits since had never been made."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ LONG = [(fmt, engine) for fmt in FORMATS for engine in OPTIONS]
     [*((*pair, 2) for pair in SHORT), *(pytest.param(*pair, 20, marks=pytest.mark.full) for pair in LONG)],
 )
 def test_a_restored_table_is_as_its_twin_that_never_went_on(local: Session, fmt: str, engine: str, seeds: int) -> None:
-    """Two tables take the same steps; one takes more of them, goes back, and both go on alike."""
+    """Two tables take the same steps; one takes more, is restored, and both continue with the same steps."""
     for seed in range(seeds):
         draw, names = Random(f"{engine} {seed}"), (f"{fmt}.default.t{seed}", f"{fmt}.default.u{seed}")
         table, twin = (made(local, name, OPTIONS[engine]) for name in names)
@@ -148,7 +148,7 @@ def test_the_changes_of_a_restore_are_those_of_its_rows(orders: Table) -> None:
 
 @pytest.mark.parametrize("local_fmt", ["parquet", "delta", "iceberg"], indirect=True)
 def test_another_session_sees_it(orders: Table, warehouse: Path) -> None:
-    """Tables in memory are a session's own."""
+    """Tables in memory belong to one session."""
     version = orders.version
     with trinity.connect(warehouse, engine="local") as other:
         there = other.table(str(orders.name))

@@ -1,4 +1,4 @@
-"""``trinity.Result``: one interface of rows, whoever computes them."""
+"""``trinity.Result``: one interface of rows, whichever executor computes them."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def by_spark(session: Session) -> Result:
 def test_spark_and_this_process_give_the_same(
     by_spark: Result, session: Session, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One more time from Arrow data; and what only a DataFrame has, of both."""
+    """The rows are compared as Arrow data, and by the methods that only a DataFrame has."""
     here = Result(session, by_spark.to_arrow())
     assert (by_spark.engine, here.engine) == ("spark", "local")
     assert here.schema == by_spark.schema

@@ -266,7 +266,7 @@ for catalog in ("parquet", "delta", "iceberg"):
 def test_m7_a_row_that_leaves_its_key_stays_away_though_a_late_one_comes(
     local: Session, local_fmt: str, moves: bool, ts: int | None, found: str | None
 ) -> None:
-    """A late insert loses, as any late row; it does not bring back what the statement has moved away or deleted."""
+    """A late insert loses; it does not restore a row that the statement has moved to another key or deleted."""
     columns = [Column("id", "int"), Column("ts", "bigint"), Column("v", "string")]
     table = local.create_table(
         f"{local_fmt}.default.t", columns, primary_key=["id"], properties={"watermark-key": "ts"}

@@ -65,7 +65,7 @@ def test_arrow_data(run: Callable[..., str], tmp_path: Path) -> None:
 
 
 def test_a_terminal_completes_and_remembers(run: Callable[..., str], tmp_path: Path) -> None:
-    """Tabulators complete keywords, tables and commands; a statement of two lines is one in the next history."""
+    """Tab completes keywords, tables and commands; the next history has a statement of two lines as one entry."""
     env = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "TERM": "dumb", "NO_COLOR": "1"}
     code = "from trinity.cli.main import app; app()"
     terminal, theirs = pty.openpty()
@@ -143,9 +143,9 @@ def test_a_long_result_goes_through_the_pager(run: Callable[..., str], tmp_path:
 
 @pytest.mark.full
 def test_ctrl_c_ends_the_statement_and_not_the_shell(run: Callable[..., str], tmp_path: Path) -> None:
-    """Also a statement of which only the first line is typed: it is forgotten.
+    """Ctrl-C also discards a statement whose first line is typed.
 
-    With one thread DuckDB itself looks for no signal before the end of a join.
+    DuckDB with one thread does not check for signals before a join ends.
     """
     rows = ", ".join(f"({number}, 'new')" for number in range(10, 3000))
     run(f"INSERT INTO delta.default.orders VALUES {rows};")

@@ -233,7 +233,7 @@ def test_spark_takes_the_forms_of_peers(session: Session, fmt: str) -> None:
 
 
 def test_insert_takes_structs_by_place(session: Session) -> None:
-    """As Spark stores them: fields without names of their own are taken by place, others have to match by name."""
+    """As in Spark, unnamed fields are assigned by position, and named ones must match."""
     session.sql(
         "CREATE TABLE t (id INT, s STRUCT<a: BIGINT, b: STRING> DEFAULT struct(0, 'none'), "
         "l ARRAY<STRUCT<a: INT, b: STRUCT<c: INT>>>, m MAP<STRING, STRUCT<x: INT>>)"
@@ -260,7 +260,7 @@ def test_insert_takes_structs_by_place(session: Session) -> None:
 
 @pytest.mark.parametrize("value", ["5", "1.5", "true", "DATE '2024-01-01'"])
 def test_text_takes_no_other_values(local: Session, value: str) -> None:
-    """Unlike in Spark (M6)."""
+    """Spark would cast them (M6)."""
     local.sql("CREATE TABLE t (id INT, s STRING)")
     local.sql("INSERT INTO t VALUES (1, 'a')")
     for text in (f"INSERT INTO t VALUES (2, {value})", f"UPDATE t SET s = {value}"):
@@ -291,7 +291,7 @@ def test_other_dialects_and_parameters(local: Session) -> None:
 
 
 def test_a_delete_of_whole_partitions_reads_none_of_them(local: Session, local_fmt: str) -> None:
-    """Also where the condition names the column behind the table's alias (M12)."""
+    """The condition may name the column after the table's alias, too (M12)."""
     table = local.create_table(
         f"{local_fmt}.default.visits", [Column("id", "int"), Column("region", "string")], partition_by=["region"]
     )

@@ -379,7 +379,7 @@ TOTALS = [
 
 
 def test_totals_of_floating_point_numbers_agree_to_nine_digits(both: tuple[Session, Session]) -> None:
-    """This process computes them where the statement asks for it (L1)."""
+    """This process computes them only where the statement asks for it (L1)."""
     listed = ", ".join(f"{call} AS c{n}" for n, call in enumerate(TOTALS))
     for where in ("", " WHERE near < 2", " WHERE id = 7", " WHERE id < 0"):
         for by in ("", " GROUP BY near", " GROUP BY yes"):
@@ -412,7 +412,7 @@ def test_a_statement_says_who_executes_it(both: tuple[Session, Session]) -> None
 
 
 def test_work_beyond_the_limit_is_sparks(both: tuple[Session, Session], warehouse: Path) -> None:
-    """Told by the size of the files, before anything is read."""
+    """The sizes of the files decide, before any is read."""
     with trinity.connect(warehouse, local_bytes=10) as session:
         assert session.sql("SELECT 1 AS k").engine == "local"
         assert session.sql("SELECT count(*) FROM t").engine == "spark"

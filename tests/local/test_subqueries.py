@@ -62,7 +62,7 @@ def ids(session: Session) -> list[Any]:
 
 
 def test_subqueries_about_the_row_around_them_mean_what_they_mean_in_spark(session: Session, warehouse: Path) -> None:
-    """Each condition deletes the rows that Spark selects by it, and each value is the one that Spark selects."""
+    """Each condition deletes the rows that it selects in Spark, and each value is the one that Spark selects."""
     spark = session.spark
     for name, rows in (("t", ROWS), ("u", OTHERS)):
         arrow_frame(spark, rows).createOrReplaceTempView(name)

@@ -1,4 +1,4 @@
-"""``trinity tail`` without Spark: a table's changes, in their order, as they come."""
+"""``trinity tail`` without Spark: a table's changes, printed in order as they are committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates of plain tables encode the columns that they set; the bytes of the others are copied, in their places."""
+"""Updates of plain tables encode only the columns that they set; the bytes of the others are copied."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The absence of pyspark: with this folder on PYTHONPATH its import fails, as where it is not installed."""
+"""A replacement of pyspark: with this folder on PYTHONPATH its import fails, as where it is not installed."""
 
 raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")

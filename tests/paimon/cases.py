@@ -1,6 +1,6 @@
-"""Differences that no generated history has: a small one for each, with what Paimon 0.9.0 makes of it.
+"""Differences that no generated history shows: a small case for each, with what Paimon 0.9.0 reads.
 
-Most of them are tables that it cannot read, or rows that the model's tables refuse when they are written (L8).
+Most are tables that Paimon cannot read, or rows that the model's tables refuse when they are written (L8).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Paimon returned, beside the model and the prediction, value by value."""
+"""The rows that Paimon returned, compared with the model and the prediction, value by value."""
 
 from __future__ import annotations
 

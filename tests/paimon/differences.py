@@ -1,8 +1,8 @@
-"""Where Paimon 0.9.0 is known to read something else than Trinity, and the rule of semantics that says why.
+"""The known differences in what Paimon 0.9.0 and Trinity read, each with the rule of semantics behind it.
 
-One table. :mod:`tests.paimon.prediction` builds each of the differences into the model's folds by its name, so that a
-difference explains exactly one value: the one that Paimon must then have returned. Those with ``by_hand`` come in no
-generated history, mostly because Paimon cannot read such tables; :mod:`tests.paimon.cases` has an example of each.
+It is one table. :mod:`tests.paimon.prediction` implements each difference in the model's folds under its name, so that
+a difference explains exactly one value: the one that Paimon must have returned. Differences with ``by_hand`` occur in
+no generated history, mostly because Paimon cannot read such tables; :mod:`tests.paimon.cases` has an example of each.
 The table is printed in docs/paimon.md.
 """
 

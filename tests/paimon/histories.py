@@ -1,7 +1,7 @@
-"""The histories that Paimon is asked about: those of the conformance suite, cut to what 0.9.0 has.
+"""The histories that Paimon is tested with: those of the conformance suite, reduced to the features of 0.9.0.
 
-Each is played three times: as it is, with all of its rows in one commit, and its first rows alone, so that keys have
-one or two of them.
+Each is played three times: as it is, with all of its rows in one commit, and with its first rows only, so that keys
+have one or two of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Has real Paimon play histories, in its own environment; Parquet carries the rows both ways."""
+"""Real Paimon plays histories in its own environment; rows are passed both ways as Parquet files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What Paimon 0.9.0 is expected to read: the folds of the model, with the known differences built in.
 
-Paimon folds runs of rows: each commit when it is written, all files when they are compacted, and what is left when the
-table is read. Whatever is not about a difference is left to the model, so that a fault in the model is one here, too,
-and shows.
+Paimon folds runs of rows: each commit when it is written, all files when they are compacted, and the remaining runs
+when the table is read. All behaviour without a difference is the model's, so a fault of the model shows here, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The list of differences, without Paimon: `make test-paimon` shows that it is true."""
+"""The list of differences, checked without Paimon; ``make test-paimon`` shows that it is true."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The outside witness: real Apache Paimon 0.9.0 plays histories of the conformance suite. Run by ``make test-paimon``.
+"""Check independently: real Apache Paimon 0.9.0 plays histories of the suite. Run by ``make test-paimon``.
 
-Every value that Paimon returns is the model's, or it is the one that a listed difference makes of it.
+Every value that Paimon returns is the model's, or the one that a listed difference predicts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys that Arrow finds again: distinct keys by number, and rows that have them, beside a dict of Python's (K1)."""
+"""Lookup of keys in Arrow data: numbers of distinct keys, and rows that have them, compared with a Python dict (K1)."""
 
 from __future__ import annotations
 

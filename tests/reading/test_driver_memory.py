@@ -1,4 +1,4 @@
-"""What row changes send to the driver does not grow with the table: no table data goes through it."""
+"""The data that row changes send to the driver does not grow with the table: no table data is collected there."""
 
 from __future__ import annotations
 

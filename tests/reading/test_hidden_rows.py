@@ -1,6 +1,6 @@
-"""The rows that a merged read passes over, by drawn files of a version and without Spark (K3, K4, U1-U8, E2, D1).
+"""The rows that a merged read hides, by drawn files of a version and without Spark (K3, K4, U1-U8, E2, D1).
 
-What is expected comes from a fold of Python values, key by key, in the order of arrival.
+The expected rows come from a fold of Python values, key by key, in arrival order.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def check_hidden_rows(drawn: Drawn, master: str) -> None:
 @settings(max_examples=15)
 @given(versions(), st.booleans())
 def test_both_executors_read_the_rows_of_one_plan(spark: SparkSession, drawn: Drawn, by_position: bool) -> None:
-    """By positions, and by a join, bucket by bucket or not."""
+    """The executors read by positions, and by a join, with buckets or without."""
     with tempfile.TemporaryDirectory() as folder:
         marks = {"tombstone-key", "rowkind.field"} & drawn.properties.keys()  # without any there is no sidecar
         plan = plan_read(_splits(Path(folder), drawn if marks else replace(drawn, sidecar=[])))

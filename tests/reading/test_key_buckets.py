@@ -1,4 +1,4 @@
-"""A read of given keys opens the base files of their buckets alone (L9)."""
+"""A read of given keys opens only the base files of their buckets (L9)."""
 
 from __future__ import annotations
 

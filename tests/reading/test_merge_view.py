@@ -1,4 +1,4 @@
-"""A merge view is run by engines that know nothing of Trinity, and yields the merged rows."""
+"""A merge view returns the merged rows in engines without Trinity."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_view_stays_at_its_version(session: Session, tiered_fmt: str) -> None:
 @pytest.mark.full
 @pytest.mark.tiered
 def test_folders_whose_names_are_patterns(spark: SparkSession, warehouse: Path, fmt: str) -> None:
-    """Spark and DuckDB would look for what the pattern matches, which is not the folder itself."""
+    """Spark and DuckDB would look for folders that match the pattern."""
     with trinity.connect(warehouse / "it's [1] {a,b} *", catalog=fmt) as session:
         session.sql("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
         session.sql("INSERT INTO t SELECT id, 0 FROM range(5)")
@@ -238,7 +238,7 @@ def test_an_unknown_dialect(session: Session, dialect: str) -> None:
 
 @pytest.mark.full
 def test_a_view_of_changes_that_carry_some_columns(session: Session, tiered_fmt: str) -> None:
-    """UPDATE stores the changed columns, DELETE a cut; a commit leaves columns out; a column changes its name."""
+    """UPDATE stores the changed columns, DELETE a cut; a commit omits columns, and columns are renamed."""
     columns = {**BY_COLUMN, **GROUPS}
     table = make(session, f"{tiered_fmt}.default.t", columns, PARTIAL, BY_COLUMN)
     table.upsert(history(columns, 0))
@@ -315,7 +315,7 @@ def test_a_function_that_cannot_be_said(
 
 
 def test_a_view_of_what_spark_appended(session: Session) -> None:
-    """Spark's Delta writer stores instants as INT96, of which DuckDB does not know that they are in UTC."""
+    """Spark's Delta writer stores timestamps as INT96, which DuckDB does not know to be in UTC."""
     columns = {"k": "int", "at": "timestamp"}
     table = make(session, "delta.default.t", columns, {}, ["k"])
     rows = [{"k": k, "at": dt.datetime(2024, 1, k, 12, tzinfo=dt.UTC), "place": k} for k in (1, 2)]

@@ -1,4 +1,4 @@
-"""What a statement asks a connector's metadata for: each thing once; what it has read is passed on as a value."""
+"""Calls of a connector's metadata by a statement: each question once; results are passed on as values."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_changes_ask_for_the_history_once(table: Table) -> None:
 def test_a_micro_batch_asks_for_the_history_once_to_plan_and_once_for_its_files(
     table: Table, session: Session, tmp_path: Path
 ) -> None:
-    """Spark asks in turn how far the table is and for a batch's files; what was known of a commit is not read again."""
+    """Spark asks for the end of the table and for a batch's files. Commits that are known are not read again."""
     rows: list[int] = []
     frame = session.spark.readStream.format("trinity").option("table", str(table.name)).load()
     stream = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(

@@ -1,4 +1,4 @@
-"""What a statement reads of a table's metadata: each file once, up to its commit."""
+"""Reads of a table's metadata files by a statement: each file once, up to its commit."""
 
 from __future__ import annotations
 

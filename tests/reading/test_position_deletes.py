@@ -1,4 +1,4 @@
-"""Deleted rows by position without Spark: files of positions, and the array of bits by which a scan leaves rows out."""
+"""Deleted rows by position without Spark: position delete files, and the array of bits by which a scan hides rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a predicate leaves, by the bounds of their columns (L9)."""
+"""Files that remain after pruning by the bounds of their columns (L9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``health().read_cost``: the figure goes with the plan that the read of the table then takes."""
+"""``health().read_cost``: the figure agrees with the plan of a read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of merged reads in words, by ``table.explain()`` and EXPLAIN, beside what the reads then do (L9, L10)."""
+"""Plans of merged reads in words, by ``table.explain()`` and EXPLAIN, compared with what the reads do (L9, L10)."""
 
 from __future__ import annotations
 

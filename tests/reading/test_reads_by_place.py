@@ -1,4 +1,4 @@
-"""Merged reads that are scans: the rows that they pass over are looked for once, and then known (K3, K4, L9, L10)."""
+"""Merged reads that are scans: their hidden rows are searched once, and remembered (K3, K4, L9, L10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buckets by numpy are those of Spark's ``hash``, by which reads join the files of buckets to what Spark folds."""
+"""Buckets computed by numpy equal Spark's ``hash``; bucketed reads depend on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads in threads (of an inner module): one that is left before its end waits for nothing."""
+"""Reads in threads (of an inner module): closing one before its end waits for nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.inner
 
 
 def test_a_read_that_is_left_does_not_wait_for_its_threads() -> None:
-    """The garbage collector may end it where a wait would never end: within the start of a thread."""
+    """The garbage collector may close it where a wait would never end: while a thread is starting."""
     go_on = threading.Event()
 
     def part(number: int) -> list[int]:

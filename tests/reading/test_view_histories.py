@@ -1,4 +1,4 @@
-"""Generated histories of the merge engines, of which every read of the newest version is a merge view's answer."""
+"""Generated histories of the merge engines, in which every read of the newest version uses a merge view."""
 
 from __future__ import annotations
 
@@ -109,6 +109,6 @@ def test_views_read_as_the_model_says(spark: SparkSession, tmp_path: Path, diale
 def test_views_read_as_the_model_says_in_many_histories(
     spark: SparkSession, fmt: str, tmp_path: Path, dialect: str
 ) -> None:
-    """Every engine and way to delete, in each format other ones."""
+    """Every merge engine and way to delete, with other histories for each format."""
     first = {"parquet": 100, "delta": 200, "iceberg": 300}[fmt]
     assert played(fmt, spark, tmp_path, dialect, range(first, first + len(LANES)))["log"] > len(LANES)

@@ -1,8 +1,8 @@
-"""A process of the soak: so many actions, drawn by its seed and noted before and after; it may kill itself in between.
+"""A process of the soak test: actions drawn by its seed, noted before and after; it may kill itself in between.
 
 Usage: python child.py ROLE NUMBER LIFE ACTIONS WAREHOUSE FORMAT NOTES
 
-A later life goes on where the notes of the ones before it end: a write with txn that was not noted as done is repeated.
+A later life continues after the notes of the previous ones: a write with txn that is not noted as done is repeated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JARs of a format without a list of its own: Spark's Ivy resolves them, without a word."""
+"""JARs of a format without a list of its own: Spark's Ivy resolves them, and prints nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Spark that ``trinity.connect`` starts: what its Python workers are spared."""
+"""The Spark that ``trinity.connect`` starts: work that its Python workers need not do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _of_worker(_: Iterable[int]) -> Iterator[tuple[list[str], list[str], int]]:
 
 
 def test_a_task_searches_no_archives_and_imports_nothing_again(spark: SparkSession) -> None:
-    """Each task of pyspark's own workers reads the directories of Spark's archives before it begins."""
+    """In pyspark's own workers, each task reads the directories of Spark's archives before it begins."""
     for path, imported, frozen in spark.sparkContext.parallelize([1, 2], 2).mapPartitions(_of_worker).collect():
         assert not [entry for entry in path if "spark-core" in entry or "pyspark.zip" in entry or "py4j" in entry]
         assert not [entry for entry in path if entry.endswith(".jar")]
@@ -32,7 +32,7 @@ def test_a_task_searches_no_archives_and_imports_nothing_again(spark: SparkSessi
 
 
 def test_jars_are_given_as_files(spark: SparkSession) -> None:
-    """As ``spark.jars.packages`` they would be searched for Python modules, by every task."""
+    """Every task would search ``spark.jars.packages`` for Python modules."""
     settings = spark.sparkContext.getConf()
     assert "delta-spark" in str(settings.get("spark.jars"))
     assert not settings.get("spark.jars.packages")
@@ -40,7 +40,7 @@ def test_jars_are_given_as_files(spark: SparkSession) -> None:
 
 
 def test_columns_of_a_statement_tell_no_line(session: Session) -> None:
-    """pyspark's switch is off while Trinity plans, and afterwards as it was, also when the statement fails."""
+    """pyspark's debugging is off while Trinity plans, and restored afterwards, even if the statement fails."""
     from pyspark.errors import utils
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""A fresh script prints what it says, and nothing of Spark's start."""
+"""A script in a new process prints only its own output, and nothing of Spark's start."""
 
 from __future__ import annotations
 

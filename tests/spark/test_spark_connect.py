@@ -1,4 +1,4 @@
-"""Spark Connect: tables over the session of a server, which shows neither a JVM nor how it parses a text (N2, N3)."""
+"""Spark Connect: tables over the session of a server, without access to its JVM and parser (N2, N3)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_format_conforms_over_spark_connect(server: str, tmp_path: Path, fmt: 
 
 @pytest.mark.full
 def test_tables_in_a_bucket(object_server: ObjectServer, bucket: str, tmp_path: Path) -> None:
-    """The server is told of the store by its own settings, its Python by its own environment."""
+    """The server gets the store's options by its settings, its Python by environment variables."""
     unread, options = object_server.new_bucket(), object_server.options
     environment = {
         "spark.jars.packages": ",".join(S3.spark.packages),

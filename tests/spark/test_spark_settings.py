@@ -1,4 +1,4 @@
-"""The user's Spark settings change no answer of Trinity's (N3), and are as they were afterwards."""
+"""The user's Spark settings change no result of Trinity's (N3), and Trinity leaves them unchanged."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_what_a_query_would_ask_later_is_refused(session: Session, spark: SparkS
 
 
 def test_a_lazy_read_keeps_its_meaning(session: Session, spark: SparkSession) -> None:
-    """It is analysed as Trinity has it, and collected under whatever is set by then."""
+    """Trinity's settings hold when it is analysed, the user's when it is collected."""
     session.sql("CREATE TABLE t (id INT, day DATE, n INT)")
     session.sql("INSERT INTO t VALUES (1, DATE '1582-10-10', 2147483647)")
     rows = session.sql(
@@ -171,7 +171,7 @@ def test_settings_of_the_users_own_can_be_set_by_sql(session: Session, spark: Sp
 
 
 def test_n2_a_variable_of_sparks_in_a_text_is_text(session: Session, warehouse: Path) -> None:
-    """Spark would put the environment's value in its place."""
+    """Spark would replace it by the environment's value."""
     text = "${env:HOME} and ${spark.app.name}"
     session.spark.conf.set("spark.sql.variable.substitute", "true")  # Spark's default; ours has it off
     assert session.sql(f"SELECT '{text}' AS x").collect() == [Row(x=text)]
@@ -198,7 +198,7 @@ def test_a_session_without_spark_keeps_its_own_time_zone_beside_a_spark(
 
 
 def test_what_several_catalogs_need_is_there_once(session: Session) -> None:
-    """An extension that is listed twice parses every statement twice."""
+    """An extension that is listed twice would parse every statement twice."""
     for key in ("spark.sql.extensions", "spark.jars"):
         items = session.spark.sparkContext.getConf().get(key, "").split(",")
         assert sorted(items) == sorted(set(items)), key

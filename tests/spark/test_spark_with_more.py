@@ -1,4 +1,4 @@
-"""Sessions of one process that need more of its Spark, one after the other: Trinity's own gets it."""
+"""Sessions of one process that need more JARs in its Spark, one after the other: Trinity's own Spark gets them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def played(program: str, folder: Path, bucket: str, server: ObjectServer) -> dic
 
 
 def test_further_formats_and_buckets_are_served(tmp_path: Path, bucket: str, object_server: ObjectServer) -> None:
-    """For a format there is a further session; a bucket's JARs are added to the one that runs."""
+    """A further format needs another Spark session; the JARs of a bucket are added to the running one."""
     results = played(FURTHER, tmp_path, bucket, object_server)
     assert (results["parquet"], results["delta"], results["iceberg"], results["bucket"]) == (4, 4, 4, [4, 4])
     assert results["old"] == 1
@@ -121,7 +121,7 @@ def test_further_formats_and_buckets_are_served(tmp_path: Path, bucket: str, obj
 def test_what_runs_in_a_spark_goes_on_while_it_gets_more(
     tmp_path: Path, bucket: str, object_server: ObjectServer
 ) -> None:
-    """A call of another thread is under way, and there are a view and a stream."""
+    """A call of another thread, a view and a stream continue."""
     results = played(USED, tmp_path, bucket, object_server)
     assert results["second"] == [4, 4]
     assert results["later"] == 4

@@ -1,4 +1,4 @@
-"""Python in Spark's workers: its errors are told as they are, and another Python is refused before it is used."""
+"""Python in Spark's workers: its errors are reported unchanged, and a Python without Trinity is refused."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_another_python_is_refused_by_name(way: str, bare: Path, tmp_path: Path)
 
 @pytest.mark.full
 def test_a_python_of_the_path_is_refused_where_it_is_another_one(bare: Path, tmp_path: Path) -> None:
-    """As of a service that runs the Python of an environment which nobody has activated."""
+    """A service may run the Python of an environment that is not activated."""
     results = ran("given", tmp_path, PATH=f"{bare}{os.pathsep}{os.environ['PATH']}")
     assert results.startswith("refused [CONFIGURATION_INVALID] The Python of Spark's workers, 'python3', cannot import")
 
@@ -154,6 +154,6 @@ def test_the_same_python_is_not_asked(warehouse: Path, spark: SparkSession, monk
 
 
 def test_a_worker_that_does_not_start_in_time_has_a_remedy_of_its_own() -> None:
-    """As the planner of a Python source on a machine that is busy: Spark waits ten seconds for it."""
+    """On a busy machine Spark waits ten seconds for the planner of a Python source."""
     with refused("CONFIGURATION_INVALID", "did not report to Spark within its time", "too busy"), spark_errors():
         raise PySparkException("[STREAM_FAILED] SparkException: Python worker failed to connect back.")

@@ -1,4 +1,4 @@
-"""A Spark that was stopped: Trinity's own is started again, one that was given is refused by name."""
+"""A Spark that was stopped: Trinity restarts its own, and refuses a given one by name."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_spark_that_was_given_is_not_started_again(tmp_path: Path) -> None:
     [lambda context: cast("Any", SCCallSiteSync)(context).__enter__(), lambda context: context.defaultParallelism],
 )
 def test_a_spark_that_another_thread_stops_meanwhile_is_told_as_such(use: Callable[[Any], Any]) -> None:
-    """As where a session with further formats has Trinity's own Spark started again."""
+    """It happens where a session with further formats restarts Trinity's own Spark."""
     context = object.__new__(SparkContext)
     context._jsc = None
     with pytest.raises(AttributeError) as caught:

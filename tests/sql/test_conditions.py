@@ -1,4 +1,4 @@
-"""What a condition tells of the target's rows: nothing that Spark does not mean (L7, L9)."""
+"""Facts that a condition implies about the target's rows: none that Spark's meaning does not imply (L7, L9)."""
 
 from __future__ import annotations
 

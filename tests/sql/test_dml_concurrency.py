@@ -1,4 +1,4 @@
-"""Statements that read and write at the same time: none is lost, none conflicts without need (L7)."""
+"""Statements that read and write at the same time: no change is lost, and none conflicts without need (L7)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_l7_no_increment_is_lost(session: Session, counter: str, threads: int, t
 
 @FULL
 def test_l7_an_insert_of_the_tables_own_rows_sees_all_of_them(session: Session, counter: str) -> None:
-    """Each doubles a plain table's rows, or counts up in a keyed one's, whatever the other one adds meanwhile."""
+    """Each statement doubles the rows of a plain table, or increments a keyed one's, whatever others add meanwhile."""
     text = f"INSERT INTO {counter} SELECT id, n + 1 FROM {counter} WHERE id = 1"
     assert at_once([lambda: session.sql(text)] * 3) == []
     rows = sorted(r.n for r in session.sql(f"SELECT n FROM {counter} WHERE id = 1").collect())
@@ -72,7 +72,7 @@ def test_l7_processes_lose_no_increment(session: Session, warehouse: Path, count
 
 @pytest.mark.tiered
 def test_l7_a_merge_and_inserts_have_a_serial_order(session: Session, warehouse: Path, counter: str) -> None:
-    """Two sessions insert the same key unless it is there: one of them finds the other's row."""
+    """Two sessions insert the same key unless it exists; one of them finds the other's row."""
     other = trinity.connect(warehouse)
     text = f"""MERGE INTO {counter} t USING (SELECT 7 AS id) s ON t.id = s.id
                WHEN MATCHED THEN UPDATE SET n = t.n + 1 WHEN NOT MATCHED THEN INSERT VALUES (s.id, 1)"""

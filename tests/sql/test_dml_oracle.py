@@ -131,7 +131,7 @@ def test_a_difference_to_duckdb_is_found() -> None:
 
 @pytest.mark.parametrize("numbers", [range(14), pytest.param(range(100, 700), marks=pytest.mark.full)], ids=len)
 def test_the_model_agrees_with_postgres(server: dict[str, str], numbers: range) -> None:
-    """In what a MERGE must refuse too: several matches (M2), NULL for NOT NULL (M6)."""
+    """It agrees on statements that a MERGE must refuse, too: several matches (M2), NULL for NOT NULL (M6)."""
     with Postgres(server) as subject:
         played = [narrowed(sample(PLAIN.flatmap(programs), n), said_by_postgres(subject)) for n in numbers]
         for history in played:

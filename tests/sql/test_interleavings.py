@@ -31,7 +31,7 @@ def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
 
 @pytest.mark.parametrize("lake", ["parquet"], indirect=True)
 def test_l7_what_takes_no_job_within_a_statement(lake: trinity.Session) -> None:
-    """A quick part."""
+    """A quick part of the interleavings, which runs no Spark job within a statement."""
     for number, pair in enumerate(p for p in cheap() if p[0] == "update"):
         interleave(lake, f"c.default.t{number}", pair, keyed=True)
 

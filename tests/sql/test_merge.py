@@ -277,7 +277,7 @@ def test_explain(sql: Session, kind: str) -> None:
 
 
 def test_files_that_no_source_row_can_touch_are_not_read(session: Session, tiered_fmt: str) -> None:
-    """Nor are they rewritten, or in the way of a commit that touches them meanwhile."""
+    """Nor are they rewritten, or cause a conflict with a commit that changes them meanwhile."""
     session.use(tiered_fmt, "default")
     session.sql("CREATE TABLE t (id INT, v STRING)")
     for first in (0, 100, 200):
@@ -302,7 +302,7 @@ def test_files_that_no_source_row_can_touch_are_not_read(session: Session, tiere
 
 @pytest.mark.tiered
 def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
-    """Conditions that are Columns cannot be compared, only evaluated."""
+    """A condition that is a Column cannot be parsed for comparisons, only evaluated."""
     session.use(fmt, "default")
     session.sql("CREATE TABLE t (id INT, v STRING)")
     session.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
@@ -322,7 +322,7 @@ def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("key", [pytest.param("", marks=pytest.mark.full), ", PRIMARY KEY (id)"])
 def test_an_adapter_that_asks_for_no_layout(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    """As the SPI has it by default: inserted rows go anywhere, changed ones by their whole row id."""
+    """By the SPI's default, tasks get inserted rows in any order, and changed ones by their whole row id."""
     begin = MemoryMetadata.begin_merge
 
     def without_layout(*given: Any) -> MergeTableHandle:

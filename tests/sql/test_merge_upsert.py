@@ -1,4 +1,4 @@
-"""A MERGE that is an upsert looks at the target for its counts alone, and does what the join would do."""
+"""A MERGE that is an upsert reads the target only for its counts, and has the effect of the join."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_upsert_does_what_the_join_does(
 
 @pytest.mark.full
 def test_a_commit_that_comes_between_is_seen(session: Session, tables: tuple[str, str], monkeypatch: Any) -> None:
-    """The counts are those of the version on which the statement is committed (L7)."""
+    """The counts are those of the version to which the statement is committed (L7)."""
     one, _ = tables
     metadata = session.table(one).connector.metadata
     finish, rows = metadata.finish_merge, [(7, 7, 1, False)]
@@ -86,7 +86,7 @@ def test_a_commit_that_comes_between_is_seen(session: Session, tables: tuple[str
 
 
 def test_keys_other_than_those_of_on_are_looked_up(session: Session, tables: tuple[str, str]) -> None:
-    """It is no upsert, since the key that it writes may be live (M4)."""
+    """It is no upsert, since the new key may be live (M4)."""
     one, _ = tables
     session.sql("SELECT 8 AS x, 1 AS k, CAST(1 AS SMALLINT) AS a, 9 AS w, false AS d").createOrReplaceTempView("s")
     with refused("CONSTRAINT_VIOLATION", "k = 1"):

@@ -1,4 +1,4 @@
-"""What SQL reaches beyond the rows of tables: nothing, unless the session was opened for it (N2)."""
+"""What SQL may reach beyond the rows of tables: nothing, unless the session allows it (N2)."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ FULL: Final = pytest.mark.full
 
 @pytest.mark.parametrize("default", [CALL, *(pytest.param(d, marks=FULL) for d in ("(SELECT 'x')", "uuid()"))])
 def test_n2_a_default_of_another_engine_is_not_run(session: Session, tmp_path: Path, default: str) -> None:
-    """It stands in the table's definition, where no engine need have judged it."""
+    """It is in the table's definition, which another engine may have written without checks."""
     table = session.create_table("delta.default.t", [Column("id", "int"), Column("v", "string", default="'mine'")])
     log = Path(table.location, "_delta_log")
     for file in log.glob("*.json"):
@@ -266,7 +266,7 @@ def test_n2_conditions_from_python_reach_nothing(session: Session, opened: Sessi
 
 
 def test_n2_a_variable_in_a_path_is_text(tmp_path: Path, spark: SparkSession, tiered_fmt: str) -> None:
-    """Of a warehouse, a schema, a table and a partition."""
+    """Paths of a warehouse, a schema, a table and a partition."""
     folder = tmp_path / "w${env:HOME} [a-z]*"
     with trinity.connect(folder) as session:
         session.sql(f"CREATE SCHEMA {tiered_fmt}.`s${{user.home}}`")

@@ -130,7 +130,7 @@ def test_m5_an_update_counts_once(paradigm: RowChangeParadigm) -> None:
 @pytest.mark.parametrize("paradigm", BOTH)
 @pytest.mark.parametrize("second", [UPDATE, DELETE])
 def test_m2_one_target_row_twice(paradigm: RowChangeParadigm, second: int) -> None:
-    """Different cases count too, which Trino's plan misses."""
+    """Different cases count, too; Trino's plan does not notice them."""
     rows = [
         ("eu", place(1), row("eu", 1, None, UPDATE, 0)),
         ("eu", place(1), row("eu" if second == UPDATE else None, 1, None, second, 1)),

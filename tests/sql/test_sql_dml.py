@@ -1,4 +1,4 @@
-"""MERGE, UPDATE and DELETE from text to the engine's program, without running one (M10)."""
+"""MERGE, UPDATE and DELETE from text to the engine's program, without running it (M10)."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ def test_types_are_found_in_subqueries_too(tables: Session) -> None:
 
 @pytest.mark.parametrize("dialect", ["spark", "trino", "postgres"])
 def test_with_of_values(tables: Session, dialect: str) -> None:
-    """A WITH query is any query, VALUES too, in parentheses or without (M8)."""
+    """A WITH query may be VALUES, in parentheses or without (M8)."""
     for body in ("VALUES (1, 5), (2, 6)", "(VALUES (1, 5))", "VALUES (1, 5) UNION ALL SELECT id, w FROM u"):
         text = f"WITH n(id, x) AS ({body}) {{}}"
         merge = "MERGE INTO t USING n ON t.id = n.id WHEN MATCHED THEN UPDATE SET v = n.x"
@@ -347,6 +347,6 @@ def test_with_of_values(tables: Session, dialect: str) -> None:
 
 
 def test_the_column_that_is_set_is_the_targets_in_an_expression(tables: Session) -> None:
-    """As in the example of a MERGE that Trino's documentation has; ``v = v`` alone would change nothing, silently."""
+    """As in an example of Trino's documentation; ``v = v`` of the target alone would silently change nothing."""
     merge = "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET id = id + 1, v = v + w"
     assert cases(tables, merge)[0].values == {"id": "`t`.`id` + 1", "v": "`t`.`v` + `u`.`w`"}

@@ -1,4 +1,4 @@
-"""SQL text to what it means, without Spark: splitting, errors, types, columns, options, key predicates."""
+"""SQL text without Spark: splitting, errors, types, columns, options, key predicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL around tables, through ``session.sql``, on every format."""
+"""SQL on tables, through ``session.sql``, on every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IN, ANY and ALL of a subquery where their NULL is wanted: what DuckDB says of them (M1)."""
+"""IN, ANY and ALL of a subquery where they may be NULL, compared with DuckDB (M1)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def duck() -> duckdb.DuckDBPyConnection:
 
 @pytest.mark.parametrize("count", [40, pytest.param(1000, marks=pytest.mark.full)])
 def test_what_is_spelled_out_means_the_same(count: int) -> None:
-    """Without Spark: DuckDB knows both spellings."""
+    """DuckDB evaluates both forms."""
     connection, draw = duck(), Draw(1)
     changed = 0
     for _ in range(count):

@@ -174,7 +174,7 @@ def test_explain(sql: Session) -> None:
 
 
 def test_a_commit_between_a_subquery_and_its_target(sql: Session) -> None:
-    """Both see one version; a row that came after it must be seen by both in another attempt."""
+    """Both read one version; another attempt must read a later row in both."""
     text, tokens = only_one("UPDATE t SET v = (SELECT max(v) FROM t)")
     piece = dml.row_change(text, "spark", tokens)
     assert piece is not None

@@ -1,4 +1,4 @@
-"""Views of Spark's beside Trinity's tables: published ones, and temporary views as sources of statements."""
+"""Spark's views beside Trinity's tables: published ones, and temporary views as sources of statements."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def test_what_is_not_made(engine: sa.Engine) -> None:
 
 
 def test_what_tools_ask_when_they_connect(orders: sa.Engine, second_session: Session) -> None:
-    """Schemas, tables, the first rows, a plan: what Superset does."""
+    """The schemas, the tables, the first rows, and a plan, as Superset asks for them."""
     second_session.create_schema("sales")
     seen = sa.inspect(orders)
     assert seen.get_schema_names() == ["default", "sales", "delta.default", "iceberg.default"]
@@ -265,7 +265,7 @@ def test_the_url_says_where(warehouse: Path, second_session: Session) -> None:
 
 
 def test_a_table_of_another_schema_is_read_and_changed(engine: sa.Engine, second_session: Session) -> None:
-    """SQLAlchemy writes the schema before each column, too."""
+    """SQLAlchemy writes the schema before each column."""
     second_session.create_schema("sales")
     metadata = sa.MetaData()
     table, here = (

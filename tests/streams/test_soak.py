@@ -1,6 +1,6 @@
-"""Several processes on the same tables, some killed: what was acknowledged counts once, the rest at most once (L7).
+"""Several processes on the same tables, some killed: acknowledged writes count once, others at most once (L7).
 
-Each process draws its actions by its number and life, so a run can be repeated as far as the operating system lets it.
+Each process draws its actions by its number and life, so a run can be repeated as far as the operating system allows.
 """
 
 from __future__ import annotations

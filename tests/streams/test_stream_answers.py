@@ -1,4 +1,4 @@
-"""Answers to Spark's planning processes, and the socket that they come over; without Spark."""
+"""Answers to Spark's planning processes, and the socket that carries them; without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams out of tables where the executors are processes of their own: the data source is found by installation."""
+"""Streams from tables where executors are processes of their own: the installed data source is found."""
 
 from __future__ import annotations
 

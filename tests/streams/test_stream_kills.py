@@ -1,8 +1,8 @@
-"""A stream is killed (SIGKILL) at drawn moments, in commits and between them, and started again with its checkpoint.
+"""A stream is killed (SIGKILL) at drawn moments, in commits and between them, and restarted with its checkpoint.
 
-The moments are storage operations of the tables and of the checkpoint alike, which ``crash/crash_shim.c`` counts: so a
-run can be repeated as far as threads let it. After each kill the table has what some first batches make, and in the
-end what all of them make: nothing is lost, nothing doubled.
+The moments are storage operations on the tables and on the checkpoint, which ``crash/crash_shim.c`` counts, so a run
+can be repeated as far as threads allow. After each kill the table holds the rows of some first batches, and in the end
+those of all batches: nothing is lost, nothing doubled.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_stream_that_is_killed_loses_and_doubles_nothing(
     session: Session, tmp_path: Path, shim: Path, fmt: str, keyed: bool
 ) -> None:
-    """A compaction runs beside it each three batches where the table is a keyed one."""
+    """Every three batches a compaction runs beside it where the table is keyed."""
     key, options = (" PRIMARY KEY", " TBLPROPERTIES ('watermark-key' = 'ts')") if keyed else ("", "")
     session.sql(f"CREATE TABLE {fmt}.default.t (id INT{key}, ts BIGINT, n INT){options}")
     table, control = session.table(f"{fmt}.default.t"), shim.with_name("control")

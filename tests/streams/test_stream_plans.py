@@ -1,4 +1,4 @@
-"""Offsets of a stream of changes, without Spark: what lies between two, and what they are in a checkpoint (C7)."""
+"""Offsets of a stream of changes, without Spark: the rows between two, and their form in a checkpoint (C7)."""
 
 from __future__ import annotations
 

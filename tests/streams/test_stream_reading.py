@@ -1,4 +1,4 @@
-"""Streams out of tables: rows, then changes, by versions that are durable in Spark's checkpoint (C7)."""
+"""Streams from tables: rows, then changes, by versions that Spark's checkpoint has durably (C7)."""
 
 from __future__ import annotations
 

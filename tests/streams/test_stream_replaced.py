@@ -1,4 +1,4 @@
-"""Another table in the place of one (L13): streams out of it say so, and the new one's feed begins with it."""
+"""A table that is replaced (L13): streams from it report that, and the new one's feed begins with it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_stream_says_so(table: Table, other: str) -> None:
 
 
 def test_a_table_without_rows_takes_the_place_of_one(opened: Session, fmt: str) -> None:
-    """Rows of before have none of its columns, though these have their names."""
+    """Earlier rows have none of its columns, though the names are the same."""
     columns = [Column("k", "int"), Column("v", "string")]
     table = opened.create_table(f"{fmt}.default.t", columns)
     start = table.version
@@ -120,7 +120,7 @@ def test_a_query_that_runs_gets_all_before_it(table: Table) -> None:
 
 
 def test_rounds_begin_with_it(opened: Session, fmt: str) -> None:
-    """Of full compactions: none has the rows of the table before, or what happened between the two."""
+    """No round of full compactions has rows of the previous table, or changes between the two."""
     table = made(opened, fmt, **ROUNDS)
     first = table.compact(full=True).version
     table.upsert([{"k": 3}])
@@ -162,7 +162,7 @@ def test_no_changes_of_it_are_written(opened: Session, fmt: str, caplog: pytest.
 
 
 def test_a_new_stream_begins_with_its_rows(opened: Session, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not with those of a full compaction of the table before."""
+    """It does not begin with those of a full compaction of the previous table."""
     table = made(opened, fmt, **ROUNDS)
     table.compact(full=True)
     at = replaced(table, OTHERS["with other columns"], **ROUNDS)

@@ -1,4 +1,4 @@
-"""A long stream, compactions and vacuums beside it, and a reader that follows the changes (C2, C3, L4)."""
+"""A long stream, with compactions and vacuums beside it, and a reader that follows the changes (C2, C3, L4)."""
 
 from __future__ import annotations
 

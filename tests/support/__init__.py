@@ -1,1 +1,1 @@
-"""What several tests need: other engines, servers, edge values."""
+"""Helpers of several tests: other engines, servers, edge values."""

@@ -1,4 +1,4 @@
-"""An adapter driven through the SPI alone: appends, row changes, compactions and resolves as the engine makes them."""
+"""An adapter driven through the SPI alone: appends, row changes, compactions and resolves as the engine does them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An Azure Blob service of the tests' own: Azurite, which npm fetches, in a temporary folder, on a free port.
+"""An Azure Blob server for tests: Azurite, which npm fetches, in a temporary folder, on a free port.
 
-Before it stands a proxy, as before :mod:`tests.support.object_store`.
+A proxy is before it, as in :mod:`tests.support.object_store`.
 """
 
 from __future__ import annotations

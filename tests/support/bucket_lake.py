@@ -1,4 +1,4 @@
-"""A catalog in a bucket, of each format that can be there, and how sessions are opened on it."""
+"""A catalog in a bucket, of each format, and the sessions that use it."""
 
 from __future__ import annotations
 

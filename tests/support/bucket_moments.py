@@ -1,7 +1,7 @@
-"""The states that a bucket goes through while something is done: what a process that is killed on the way leaves.
+"""The states of a bucket during a call: the ones that a killed process can leave.
 
-A process can be killed before a request is sent, or after it took effect, also before its answer has come. Requests
-that only read leave the store as it was, so the states before and after each of the others are all that there are.
+A process can be killed before a request is sent, or after it took effect, also before its answer has arrived. Requests
+that only read leave the store unchanged, so the states before and after each of the others are all there are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Spark and the process do with tables of a bucket, the same in every store: merge, change, compact and read."""
+"""Operations of Spark and of this process on tables in a bucket, in every store: merge, change, compact, read."""
 
 from __future__ import annotations
 

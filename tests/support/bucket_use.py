@@ -1,4 +1,4 @@
-"""The use of a bucket: objects that a table's newest version does not need, and requests that nobody answers."""
+"""The use of a bucket: objects that a table's newest version does not need, and requests without an answer."""
 
 from __future__ import annotations
 

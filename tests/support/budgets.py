@@ -1,4 +1,4 @@
-"""How much of the conformance suite the tests play."""
+"""The number of histories of the conformance suite that tests play."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change message says, by Python's JSON reader and exact fractions: the model of ``trinity.cdc``'s values."""
+"""The values in a change message, by Python's JSON reader and exact fractions: the model of ``trinity.cdc``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of change messages, and a table that takes them."""
+"""Topics of change messages, and a table that receives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The change feed as its definition has it: reads of two versions, one after the other, compared in Python (C1, C5)."""
+"""The change feed by its definition: reads of two versions, compared in Python (C1, C5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark cluster of the tests' own: a standalone master and its workers, each a process, out of pyspark's JARs."""
+"""A Spark cluster for tests: a standalone master and its workers, each a process, from pyspark's JARs."""
 
 from __future__ import annotations
 

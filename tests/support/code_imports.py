@@ -1,4 +1,4 @@
-"""What modules import, out of their text."""
+"""The imports of modules, found in their text."""
 
 from __future__ import annotations
 

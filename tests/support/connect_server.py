@@ -1,4 +1,4 @@
-"""A server of Spark Connect of the tests' own, out of pyspark's JARs, and programs that are its clients."""
+"""A server of Spark Connect for tests, from pyspark's JARs, and programs that are its clients."""
 
 from __future__ import annotations
 

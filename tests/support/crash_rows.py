@@ -1,4 +1,4 @@
-"""Rows for the tables of crash tests, statements that change them, and what these make of them."""
+"""Rows for the tables of crash tests, statements that change them, and the rows afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta tables made by hand: logs, data files and checkpoints of the shapes that other engines leave."""
+"""Delta tables made by hand: logs, data files and checkpoints in the shapes that other engines write."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Log:
             write_actions(path, rows[part - 1 :: 3], CHECKPOINT)
 
     def second_version(self, ending: str) -> None:
-        """Write a V2 checkpoint, whose files are listed in two sidecars."""
+        """Write a checkpoint of version 2, whose files are listed in two sidecars."""
         rows = self.rows()
         files = [row for row in rows if row.keys() <= set(SIDECARS)]
         names = [f"{uuid.uuid4()}.parquet" for _ in range(2)]

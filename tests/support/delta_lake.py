@@ -1,4 +1,4 @@
-"""A Delta catalog that is driven through the SPI alone."""
+"""A Delta catalog driven through the SPI alone."""
 
 from __future__ import annotations
 

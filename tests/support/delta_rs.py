@@ -1,4 +1,4 @@
-"""delta-rs beside Trinity: it reaches a bucket by itself, and commits there by conditional puts as well."""
+"""delta-rs, which reads and writes a bucket without Trinity, and commits by conditional puts as well."""
 
 from __future__ import annotations
 

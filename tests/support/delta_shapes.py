@@ -1,4 +1,4 @@
-"""The shapes of tables that Delta's golden tables and Parquet's test files stand for, each made anew, with its rows."""
+"""The shapes of tables in Delta's golden tables and Parquet's test files, each made anew, with its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edge values of every type as Arrow data, their literals, and values of any reader in one comparable form."""
+"""Edge values of every type as Arrow data, their literals, and values of any reader in a comparable form."""
 
 from __future__ import annotations
 

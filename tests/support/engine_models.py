@@ -1,4 +1,4 @@
-"""The model of the merge engines for tests by hand: tables, commits, and the one row that they leave."""
+"""The model of the merge engines for tests by hand: tables, commits, and the one row after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model of ``apply_changes``: what events make of a table, in whatever order they come. Written from the rules."""
+"""The model of ``apply_changes``: the rows that events make, in whatever order they arrive. Written from the rules."""
 
 from __future__ import annotations
 

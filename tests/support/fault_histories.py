@@ -1,4 +1,4 @@
-"""Statements on a bucket whose store has drawn faults: what each one told, and what is there afterwards."""
+"""Statements on a bucket whose store has drawn faults: the report of each one, and the tables afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A proxy before an HTTP server: it passes requests on as they are, counts them, and makes answers go wrong."""
+"""A proxy before an HTTP server: it forwards requests, records them, and makes answers fail."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Faults of a store as sequences: a request goes wrong, and then, for a while, all that is asked about its object.
+"""Faults of a store as sequences: one request fails, and then later requests for its object, for a while.
 
-A sequence is drawn from a seed and prints as what plays it again.
+A sequence is drawn from a seed; its repr plays it again.
 """
 
 from __future__ import annotations

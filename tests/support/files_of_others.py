@@ -1,6 +1,7 @@
-"""Histories of Iceberg tables of Trinity's into which PyIceberg writes, and of a Parquet table that nobody else knows.
+"""Histories of Iceberg tables of Trinity that PyIceberg writes, too, and of a Parquet table that Trinity alone writes.
 
-Both take the same steps. What PyIceberg appends the other table upserts; what it rewrites changes nothing there.
+Both take the same steps. Rows that PyIceberg appends to one are upserted into the other; PyIceberg's rewrites change
+nothing there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The backends of the fold by column, side by side: row versions of a model in, merged rows out; no files."""
+"""The backends of the fold by column, side by side: row versions of a model in, merged rows out, without files."""
 
 from __future__ import annotations
 

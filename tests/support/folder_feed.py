@@ -1,4 +1,4 @@
-"""A folder of Parquet files that others made, on a disk or in a bucket, as one process writes into it without Spark."""
+"""A folder of Parquet files that others made, on a disk or in a bucket, written by one process without Spark."""
 
 from __future__ import annotations
 

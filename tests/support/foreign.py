@@ -1,4 +1,4 @@
-"""Other writers: what they write, how they delete and rewrite, and what a reader that knows nothing of keys sees."""
+"""Other writers: how they write, delete and rewrite, and the rows that a reader without keys sees."""
 
 from __future__ import annotations
 

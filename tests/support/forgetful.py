@@ -1,4 +1,4 @@
-"""An adapter that puts no version after the second one: it keeps them in the memory of its process."""
+"""An adapter that stores no version after the second one, and keeps later ones in memory."""
 
 from __future__ import annotations
 

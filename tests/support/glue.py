@@ -1,4 +1,4 @@
-"""Glue, as moto serves it."""
+"""A Glue catalog, served by moto."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A Cloud Storage of the tests' own, in this process: what Google documents of its XML API, and reads of the JSON API.
+"""A Cloud Storage server for tests, in this process: Google's documented XML API, and reads of the JSON API.
 
-No emulator that can be had knows the XML API with its ``x-goog-if-generation-match``, by which commits are made here:
-fake-gcs-server refuses such a put, gcp-storage-emulator puts over what is there. So this proves what is asked, and what
-is made of the answers that are documented (cloud.google.com/storage/docs/xml-api/reference-headers), not that Google
-gives them.
+No available emulator implements ``x-goog-if-generation-match`` of the XML API, by which Trinity commits:
+fake-gcs-server
+refuses such a put, gcp-storage-emulator overwrites the object. So this server proves what Trinity sends, and how it
+handles the documented answers (cloud.google.com/storage/docs/xml-api/reference-headers), not that Google gives them.
 
-Before it stands a proxy, as before :mod:`tests.support.object_store`.
+A proxy is before it, as in :mod:`tests.support.object_store`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trinity's Iceberg tables as Iceberg's own engines open them."""
+"""Trinity's Iceberg tables, opened by Iceberg's own engines."""
 
 from __future__ import annotations
 

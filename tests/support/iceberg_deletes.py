@@ -1,4 +1,4 @@
-"""Delete files as streaming engines write them, put into a table of PyIceberg's, which writes none itself."""
+"""Delete files as streaming engines write them, added to a table by PyIceberg, which cannot write any itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Iceberg catalog that is driven through the SPI alone."""
+"""An Iceberg catalog driven through the SPI alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement of the database API returns and changes."""
+"""The results and effects of a statement of the database API."""
 
 from __future__ import annotations
 

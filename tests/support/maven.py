@@ -1,4 +1,4 @@
-"""A Maven repository of the tests' own, on this machine."""
+"""A Maven repository for tests, on this machine."""
 
 from __future__ import annotations
 

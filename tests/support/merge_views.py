@@ -1,4 +1,4 @@
-"""Merge views, run by engines that know nothing of Trinity."""
+"""Merge views, run by engines without Trinity."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An S3 server of the tests' own: SeaweedFS in a temporary folder, on free ports of the loopback interface.
+"""An S3 server for tests: SeaweedFS in a temporary folder, on free ports of the loopback interface.
 
-Before it stands a proxy, which counts requests, and loses, delays or invents answers when it is told to.
+A proxy is before it, which records requests, and can lose, delay or invent answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names that are hard to keep apart."""
+"""Names that are easily confused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain tables in other engines, played as if they were adapters: DuckDB, PostgreSQL, and Delta's and Iceberg's own."""
+"""Plain tables in other engines, played like adapters: DuckDB, PostgreSQL, and Delta's and Iceberg's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of Trinity's that other engines write too: Spark's own writers of the formats, PyIceberg and pyarrow."""
+"""Tables of Trinity that other engines write, too: Spark's own writers of the formats, PyIceberg and pyarrow."""
 
 from __future__ import annotations
 

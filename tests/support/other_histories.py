@@ -1,8 +1,8 @@
-"""Histories in which another engine takes some of the steps, as far as docs/other-engines.md says what they mean.
+"""Histories in which another engine takes some of the steps, as far as docs/other-engines.md defines their effect.
 
-- Rows that are changed in place are those of the merged read: there is a full compaction before. Tables that keep row
-  versions aside, which the rows are folded from, are left alone.
-- Before others rewrite what others have added there is a full compaction, as there no order of these rows is on record.
+- Rows that others change in place are those of the merged read: a full compaction precedes. Tables whose compaction
+  keeps row versions beside the folded rows are not changed.
+- Before others rewrite rows that others added, a full compaction precedes, as no order of these rows is recorded.
 - Where others rewrite, a commit has one row of each key: which of two equal ones came last is lost.
 - A row of others has all columns (P1).
 """

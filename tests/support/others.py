@@ -1,4 +1,4 @@
-"""Tables that other writers make without Spark: their rows, and how they are written."""
+"""Tables that other writers make without Spark: their rows, and the functions that write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the examples of a page need beside this process: Spark, a PostgreSQL, buckets; or that there is no Spark."""
+"""The servers that the examples of a page need beside this process: Spark, a PostgreSQL, buckets; or without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitioned tables: values of every type that partitions, and how tests write and read them."""
+"""Partitioned tables: values of every type that can be a partition, and the functions that write and read them."""
 
 from __future__ import annotations
 

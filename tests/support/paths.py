@@ -1,4 +1,4 @@
-"""Where things lie in the project."""
+"""The folders of the project."""
 
 from __future__ import annotations
 

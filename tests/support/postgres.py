@@ -1,6 +1,6 @@
-"""A PostgreSQL server of the tests' own: a temporary folder, a free port of the loopback interface.
+"""A PostgreSQL server for tests: a temporary folder, a free port of the loopback interface.
 
-Nobody needs a password, but for the user ``guarded``.
+Only the user ``guarded`` needs a password.
 """
 
 from __future__ import annotations

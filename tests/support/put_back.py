@@ -1,4 +1,4 @@
-"""Tables that are put back to an earlier state, as by a backup: their folder, and what a catalog says of them."""
+"""Tables that are put back to an earlier state, as by a backup: their folder, and their entry in a catalog."""
 
 from __future__ import annotations
 

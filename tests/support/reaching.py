@@ -1,4 +1,4 @@
-"""SQL that reaches code or files."""
+"""SQL that would run code or read files."""
 
 from __future__ import annotations
 

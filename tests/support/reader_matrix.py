@@ -1,6 +1,6 @@
-"""What other engines see in tables of every kind: run for docs/other-engines.md, and by its tests.
+"""The rows that other engines read from tables of every kind: for docs/other-engines.md, and for its tests.
 
-``python -m tests.support.reader_matrix`` runs every reader and writes the page's table anew.
+``python -m tests.support.reader_matrix`` runs every reader, and writes the page's table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tests expect of errors for people."""
+"""Expected errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg's own REST catalog, the server of its tests, over SQLite: each in a temporary folder, on a free port."""
+"""Iceberg's own REST catalog, the server of its tests, with SQLite: in a temporary folder, on a free port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Histories of a keyed table that others put back: RESTORE, rollback, folders from a backup, copies and clones.
+"""Histories of a keyed table that is put back from outside: RESTORE, rollback, folders from a backup, copies and
+clones.
 
 A history is a list of steps ``[name, number, number]``, whose numbers choose rows, keys and versions. It is drawn from
 a seed, printed by a failure, and played again by ``Restored.play``.

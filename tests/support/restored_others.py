@@ -1,4 +1,4 @@
-"""What the format's own engines do to a table of restored histories besides putting it back: Delta's, Iceberg's."""
+"""Further steps of the formats' own engines, Delta's and Iceberg's, in restored histories."""
 
 from __future__ import annotations
 

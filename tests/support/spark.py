@@ -1,4 +1,4 @@
-"""The Spark of a test run: of one folder's tests or of all, it is the same."""
+"""The Spark of a test run, shared by all its tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table ``t`` that row-changing statements have as their target, and what they leave of it."""
+"""The table ``t``, the target of statements that change rows, and its rows afterwards."""
 
 from __future__ import annotations
 

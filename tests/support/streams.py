@@ -1,4 +1,4 @@
-"""Batches of rows for streams, the rows that a table has of them, and streams in a process of their own."""
+"""Batches of rows for streams, the table's rows after them, and streams in a process of their own."""
 
 from __future__ import annotations
 

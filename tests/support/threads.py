@@ -1,4 +1,4 @@
-"""Writers at once, and within each other."""
+"""Writers at once, and one within another's call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits of one process that do not wait for each other, as those of several processes do not."""
+"""Commits of one process that do not wait for each other, like those of several processes."""
 
 from contextlib import nullcontext
 

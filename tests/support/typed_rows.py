@@ -1,4 +1,4 @@
-"""A column of every type, and rows with its edges."""
+"""A column of every type, and rows with its edge values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A REST catalog that hands out keys: Iceberg's own server, behind a proxy that adds the keys of an STS to its answers.
 
-The keys are the object server's: temporary ones with a session token, by which it lets nobody beyond one table's place.
+The keys are the object server's: temporary ones with a session token, which open the place of one table only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A process in which there is no Spark: pyspark cannot be imported, and no Java is found."""
+"""A process without Spark: pyspark cannot be imported, and no Java is found."""
 
 from __future__ import annotations
 

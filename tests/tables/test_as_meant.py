@@ -1,4 +1,4 @@
-"""What users mean when they call Trinity works: parameters, data and schemas of any kind, names for annotations."""
+"""Calls of Trinity as users write them: parameters, data and schemas of any kind, names for annotations."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_scalars_of_numpy_and_pandas(value: Any, same: Any) -> None:
 
 @pytest.mark.parametrize("value", [10**38, -(10**38), 10**4000, Decimal("1E+400"), Decimal("1E-400")])
 def test_numbers_of_too_many_digits(value: Any) -> None:
-    """Under ANSI they were an error of Spark's, else NULL."""
+    """Under ANSI mode Spark would raise an error, otherwise return NULL."""
     with refused("NUMERIC_VALUE_OUT_OF_RANGE", "38 digits"):
         literal(value)
 

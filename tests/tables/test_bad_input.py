@@ -313,7 +313,7 @@ def test_a_warehouse_that_cannot_be_written(tmp_path: Path, fmt: str, spoil: Cal
 
 
 def test_java_and_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No Java, an old Java: CONFIGURATION_INVALID with the remedy."""
+    """No Java, and an old one: CONFIGURATION_INVALID names the remedy."""
     from trinity.spark import launch as spark
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -338,7 +338,7 @@ except trinity.TrinityError as error:
 
 @pytest.mark.full
 def test_no_network_for_the_jars(tmp_path: Path) -> None:
-    """Nothing is there yet, and no way to Maven Central: CONFIGURATION_INVALID with the coordinates, and no more."""
+    """No JARs, and no way to Maven Central: CONFIGURATION_INVALID names the coordinates, and no more is printed."""
     environment = {**os.environ, "TRINITY_JARS": str(tmp_path / "jars"), "https_proxy": "http://127.0.0.1:1"}
     words = [sys.executable, "-c", OFFLINE, str(tmp_path / "warehouse")]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
@@ -383,7 +383,7 @@ STATEMENTS = [
 
 
 def test_what_spark_and_arrow_refuse_is_a_trinity_error(session: Session) -> None:
-    """Each was raised raw, out of Spark, py4j, Arrow or the parser."""
+    """Each of these errors came unchanged from Spark, py4j, Arrow or the parser once."""
     session.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
     table = session.table("t")
     table.upsert(pa.table({"k": [1, 2], "v": ["x", "y"]}))

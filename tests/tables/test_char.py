@@ -1,4 +1,4 @@
-"""CHAR(n) is found by its own value, with blanks behind it or without, wherever Trinity compares (K2)."""
+"""CHAR(n) equals its own value, with trailing blanks or without, wherever Trinity compares (K2)."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_numbers_beside_char_are_no_text(session: Session, chars: Table) -> None
 
 
 def test_blanks_beyond_the_length_are_cut(session: Session, chars: Table) -> None:
-    """As of VARCHAR, and as Spark does."""
+    """VARCHAR and Spark cut them, too."""
     session.sql("INSERT INTO t VALUES ('ef       ', 4)")
     add(chars, {"c": ["gh     "], "n": [5]})
     assert rows(chars)[-2:] == [("ef  ", 4), ("gh  ", 5)]

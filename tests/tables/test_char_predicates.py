@@ -1,4 +1,4 @@
-"""Generated predicates over CHAR, VARCHAR and STRING: what Spark finds in a table of its own, Trinity finds (K2)."""
+"""Generated predicates over CHAR, VARCHAR and STRING: Trinity finds the rows that Spark finds in its own table (K2)."""
 
 from __future__ import annotations
 

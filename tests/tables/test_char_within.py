@@ -1,4 +1,4 @@
-"""CHAR and VARCHAR within structs, arrays and maps, as Spark stores them: padded, cut, refused when too long."""
+"""CHAR and VARCHAR within structs, arrays and maps are stored as in Spark: padded, cut, refused when too long."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_arrow_data_is_stored_padded_at_every_depth(tmp_path: Path, fmt: str, ke
 
 
 def test_keys_of_a_map_that_are_stored_alike(tmp_path: Path, fmt: str) -> None:
-    """Spark refuses them, too, and would read one of both."""
+    """Spark refuses them when it writes, too, and would read one of the two."""
     alike = {"char(4)": ("ab", "ab  "), "varchar(2)": ("ab", "ab   ")}
     columns = [Column("c", "map<char(4),int>"), Column("v", "array<map<varchar(2),int>>")]
     schema = pa.schema([c.to_arrow() for c in columns])

@@ -1,4 +1,4 @@
-"""CHECK constraints: what they name, what they refuse on every way in, and what they let pass (M6, L8)."""
+"""CHECK constraints: what they may refer to, what they refuse in every kind of write, and what they allow (M6, L8)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ WAYS: dict[str, Callable[[Session, Table], object]] = {
 @pytest.mark.full
 @pytest.mark.tiered
 def test_every_way_in_is_checked(session: Session, stock: Table) -> None:
-    """M6 and L8: the error names constraint, condition and values, and nothing of the statement is stored."""
+    """M6 and L8: the error names constraint, condition and values, and no row of the statement is stored."""
     version = stock.splits().version
     for way in WAYS.values():
         with refused("CONSTRAINT_VIOLATION", "'room'", "quantity <= most", "stock", "quantity = ", "most = "):
@@ -89,7 +89,7 @@ def test_null_passes_and_rows_that_no_case_selects(session: Session, stock: Tabl
 @pytest.mark.full
 @pytest.mark.tiered
 def test_a_deleted_row_is_not_checked(session: Session, fmt: str) -> None:
-    """A tombstone says what it must and no more; DELETE never fails by a constraint."""
+    """A tombstone has only the columns that it needs; no constraint makes a DELETE fail."""
     table = session.create_table(
         f"{fmt}.default.t",
         [Column("k", "int"), Column("ts", "int"), Column("gone", "boolean"), Column("v", "string")],
@@ -176,7 +176,7 @@ def test_tables_that_fold_by_column_have_none(session: Session) -> None:
 
 
 def test_dialects_keep_their_meaning(session: Session) -> None:
-    """In Trino 7 / 2 is 3."""
+    """In Trino, 7 / 2 is 3."""
     session.sql("CREATE TABLE halves (n INT, CHECK (n / 2 = 3))", dialect="trino")
     session.sql("INSERT INTO halves VALUES (6), (7)")
     with refused("CONSTRAINT_VIOLATION", "n = 8"):
@@ -185,7 +185,7 @@ def test_dialects_keep_their_meaning(session: Session) -> None:
 
 @pytest.mark.full
 def test_constraints_of_an_external_delta_table(session: Session, tmp_path: Path) -> None:
-    """They are Delta's: a condition that is NULL is not met, and a row that marks a deleted key is a row."""
+    """They follow Delta's rules: a condition that is NULL is violated, and a tombstone is a row, too."""
     spark, name = session.spark, f"delta.`{tmp_path}/theirs`"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, gone BOOLEAN, n INT) USING delta")
     spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT positive CHECK (n > 0)")

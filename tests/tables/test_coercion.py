@@ -1,4 +1,4 @@
-"""Values of two types that ON compares: what Spark's own join of the same rows matches, a MERGE matches (M1, M4)."""
+"""Values of two types in ON: a MERGE matches the rows that Spark's own join matches (M1, M4)."""
 
 from __future__ import annotations
 
@@ -169,14 +169,14 @@ def test_a_merge_matches_what_spark_joins(session: Session) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("kind", [k for k in VALUES if k != "boolean"])
 def test_merges_match_what_spark_joins(session: Session, fmt: str, kind: str) -> None:
-    """What is compared is the engine's; a format has a say only in how a value comes back."""
+    """The engine compares; the format matters only for how a value is read back."""
     drawn = random.Random(f"{fmt} {kind}")
     check_pairs(session, fmt, kind, drawn.sample(sorted(VALUES), 6 if fmt == "parquet" else 2))
 
 
 @pytest.mark.full
 def test_text_beside_numbers(session: Session, tiered_fmt: str) -> None:
-    """'007' = 7: what is matched, what is stored, and what WHERE finds."""
+    """'007' = 7: in the condition of a MERGE, in what it stores, and in WHERE."""
     table = session.create_table(
         f"{tiered_fmt}.default.texts", [Column("k", "string"), Column("m", "int")], primary_key=["k"]
     )

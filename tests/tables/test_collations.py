@@ -1,4 +1,4 @@
-"""Collations: a table has none, so a column that would lose its collation is refused by name, at every depth."""
+"""Collations: no table has any, so a column that would lose its collation is refused by name, at every depth."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_data_that_brings_columns(session: Session, tiered_fmt: str) -> None:
 
 
 def test_delta_tables_with_collations_of_others(tmp_path: Path) -> None:
-    """Spark would compare the column by its collation, and Trinity keys and bounds of files by characters."""
+    """Spark would compare the column by its collation, Trinity keys and bounds of files by code points."""
     text = struct_field("x", "string", {"__COLLATIONS": {"x": "spark.UTF8_LCASE"}})
     fields = [struct_field("id", "long"), struct_field("c", {"type": "struct", "fields": [text]})]
     Log.of(tmp_path / "theirs", fields)

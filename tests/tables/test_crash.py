@@ -1,8 +1,8 @@
 """L6: a process is killed (SIGKILL) at each storage operation in turn; the table reads as before or as after.
 
 ``crash/crash_shim.c`` counts the operations of the child and all its processes, JVM included. Around the commit it
-kills them. For all the other places it copies the warehouse before each operation of one child that gets through:
-what a kill there would have left on the disk.
+kills them. For all other operations it copies the warehouse before each one, in a child that is not killed: a kill at
+that moment would have left this state on disk.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ LISTED = "link */_trinity/changelog/*.json"
 def test_killed_between_a_commit_and_its_changes(
     crash: Crash, victim: Callable[[str, str], Table], catalog: str, at: int, match: str
 ) -> None:
-    """The commit stands, and its feed is right: computed, where it was not written (C6)."""
+    """The commit stands, and its change feed is right: computed where it was not written (C6)."""
     table = victim(catalog, "append")
     table.set_properties({"changelog-producer": "lookup"})
     first, *others = (entry.version for entry in table.connector.metadata.history(table.handle))

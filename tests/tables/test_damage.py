@@ -1,4 +1,4 @@
-"""A damaged newest version: DROP works, one verb goes back to what can be read; and vacuum works on a full disk."""
+"""A damaged newest version: DROP works, repair returns to the newest readable one, and vacuum works on a full disk."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_nothing_left_to_read_says_so(session: Session) -> None:
 
 
 def test_snapshots_whose_manifests_are_damaged(session: Session) -> None:
-    """Iceberg: the metadata file is whole, and what it names is not."""
+    """Iceberg: the metadata file is undamaged, but the files that it names are."""
     table = session.create_table("iceberg.default.pages", [Column("v", "int")])
     for value in (1, 2, 3):
         table.append(some(value))
@@ -180,7 +180,7 @@ def test_repair_leaves_tables_of_others_alone(session: Session, tmp_path: Path) 
 
 
 def test_vacuum_makes_room_on_a_full_disk(session: Session, pages: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commits fail for as long as what a crashed statement left is there."""
+    """Commits fail as long as the files of a crashed statement exist."""
     orphan = Path(pages.splits().files[0].path).with_name("orphan.parquet")
     pq.write_table(some(9), orphan)
     metadata: Any = pages.connector.metadata

@@ -1,4 +1,4 @@
-"""What may not be read or written is PERMISSION_DENIED, on every format the same, and the table is as it was."""
+"""Missing permissions to read or write are PERMISSION_DENIED in every format, and the table is unchanged."""
 
 from __future__ import annotations
 

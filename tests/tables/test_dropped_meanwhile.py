@@ -1,4 +1,4 @@
-"""DROP and CREATE under writers: what was written for a table never goes into another of its name (L7)."""
+"""DROP and CREATE beside writers: rows written for a table never become part of another one of its name (L7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMES = 20
 
 @pytest.mark.parametrize("fmt", ["parquet", "iceberg", pytest.param("delta", marks=pytest.mark.full)])
 def test_l7_appends_race_drop_and_create(fmt: str, warehouse: Path, request: pytest.FixtureRequest) -> None:
-    """Each table that another takes the place of stays whole, and so does the last one."""
+    """Each table that is replaced stays whole, and so does the last one."""
     if fmt == "delta":
         request.getfixturevalue("spark")
     with trinity.connect(warehouse) as session:

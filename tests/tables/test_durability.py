@@ -1,4 +1,4 @@
-"""A commit that stands is told as made, whatever its storage answers; what it names is on disk before it (L6)."""
+"""A commit that took effect is reported as done, whatever its storage answers; its files are synced before it (L6)."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_table_whose_answer_is_lost_is_made(session: Session, fmt: str, monkey
 def test_another_s_commit_is_not_taken_for_ones_own(
     session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error before the commit point, and another's commit under the number that was wanted: told as it is."""
+    """The commit fails, while another writer commits the same version: the error is reported."""
     table = made(session, fmt)
     faults: dict[str, tuple[Any, str]] = {
         "parquet": (os, "link"),
@@ -254,7 +254,7 @@ def test_a_file_system_without_hard_links_is_refused_by_name(
 
 
 def test_a_version_that_stands_is_told_as_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The base of adapters whose commit is a list of files looks for its own version, too."""
+    """The SPI's base of adapters whose commit is a list of files also looks for its own version."""
     from trinity.memory import MemoryConnector, MemoryMetadata
 
     connector = MemoryConnector("lake")
@@ -343,7 +343,7 @@ def test_files_and_folders_are_on_disk_before_their_commit(
 
 
 def test_what_merge_and_compaction_sinks_write_is_on_disk(session: Session, synced: list[str]) -> None:
-    """Their tasks run where Spark has them; here they run in the process."""
+    """Spark's tasks would call these sinks; here this process does."""
     table = made(session, "parquet")
     metadata, sinks, [old] = table.connector.metadata, table.connector.sinks, table.splits().files
     pinned = replace(table.handle, version=table.splits().version)

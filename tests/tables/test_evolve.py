@@ -1,4 +1,4 @@
-"""``evolve=True``: the table's columns follow the data's, and nothing else changes."""
+"""``evolve=True``: the table gets the new columns of the data, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_spark_and_polars_data(session: Session, spark: SparkSession) -> None:
 
 @pytest.mark.tiered
 def test_two_writers_at_once(table: Table) -> None:
-    """The same column, another one, a wider type of the same one; a type that does not fit is an error for one."""
+    """They add the same column, another one, and widen the same one. Where the types do not fit, one of them fails."""
     kinds = {"a": pa.int32(), "b": pa.string(), "v": pa.int64()}
 
     def write(number: int, *names: str) -> None:
@@ -147,7 +147,7 @@ def test_engines_that_fold_by_column(session: Session, options: str) -> None:
 @pytest.mark.parametrize("catalog", ["parquet", "delta", "iceberg"])
 @pytest.mark.parametrize("name", ["_change_type", "_COMMIT_VERSION", "_commit_timestamp", "_commit_snapshot_id"])
 def test_names_of_a_feeds_columns_are_not_added(tmp_path: Path, catalog: str, name: str) -> None:
-    """The rows of a feed, upserted as they are, would leave a table of which no feed can be read."""
+    """A table with such columns, from the rows of a feed, could have no feed itself."""
     with trinity.connect(tmp_path) as session:
         table = session.create_table(f"{catalog}.default.t", [Column("id", "bigint")], primary_key=["id"])
         given = pa.table({"id": [1], name: ["insert"]})

@@ -1,4 +1,4 @@
-"""Names are data (N1): those that a disk would take for something else."""
+"""Names are data (N1): names with characters that are special on a disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table's files are like, and what upkeep makes of it."""
+"""The properties of a table's files, and how maintenance changes them."""
 
 from __future__ import annotations
 

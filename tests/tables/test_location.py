@@ -1,4 +1,4 @@
-"""Locations: one normal form, and back from whatever they are written as for others."""
+"""Locations: one normal form, and its conversion to and from other programs' forms."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_spelling_leads_back(path: str) -> None:
 
 @given(PATHS)
 def test_a_uri_is_what_other_programs_make_of_the_path(path: str) -> None:
-    """Any decoder of URIs reads the path out of it, whichever characters Spark leaves as they are."""
+    """Any decoder of URIs returns the path, whichever characters Spark leaves unescaped."""
     location = Location.of(path)
     assert not set(location.uri) & set(' "#<>?[\\]^`{|}\n')
     assert unquote(location.uri.removeprefix("file:")) == str(location)

@@ -1,4 +1,4 @@
-"""Plans of the folds by column: hash tables and narrow sums, only where the files' bounds prove them right."""
+"""Plans of the folds by column: hash tables and narrow sums are used only where the files' bounds allow it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDE = [*NARROW, dt.datetime(1582, 10, 15), dt.datetime(9999, 12, 31)]
 def test_a_group_folds_in_a_hash_table_where_its_bounds_let_it(
     session: Session, fmt: str, times: list[dt.datetime], sorts: bool
 ) -> None:
-    """G1, G2, K4: NULL is the smallest part, rows without a sequence count for nothing, the later of two equal wins."""
+    """G1, G2, K4: NULL is the smallest part, rows without a sequence do not count, the later of two equal ones wins."""
     table = session.create_table(
         f"{fmt}.default.narrow",
         [
@@ -66,7 +66,7 @@ def test_a_group_folds_in_a_hash_table_where_its_bounds_let_it(
 
 @pytest.mark.tiered
 def test_a_sum_is_narrow_only_where_bounds_prove_it(session: Session, fmt: str) -> None:
-    """A4: values that might leave BIGINT on the way are summed in a wider type, and may come back."""
+    """A4: values that might leave BIGINT on the way are summed in a wider type, and may return into range."""
     table = session.create_table(
         f"{fmt}.default.sums",
         [Column("k", "int"), Column("n", "bigint")],

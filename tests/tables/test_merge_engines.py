@@ -128,7 +128,7 @@ def test_a_delete_of_a_listed_group_removes_the_row_and_leaves_a_threshold(
 @pytest.mark.full
 @pytest.mark.tiered
 def test_a_threshold_has_no_values_not_even_of_a_not_null_column(session: Session, fmt: str) -> None:
-    """D5, E3: what compaction keeps of a removed row; Iceberg's files say which columns have no NULL."""
+    """D5, E3: compaction keeps it of a removed row; Iceberg's files record which columns have no NULL."""
     session.sql(
         f"""CREATE TABLE {fmt}.default.t (k INT PRIMARY KEY, kind STRING, v INT NOT NULL, g INT, a STRING)
             TBLPROPERTIES ('merge-engine' = 'partial-update', 'rowkind.field' = 'kind', 'fields.g.sequence-group' = 'a',

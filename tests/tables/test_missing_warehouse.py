@@ -1,4 +1,4 @@
-"""A warehouse that is not there: reads find it empty and leave nothing; its first table or schema makes it."""
+"""A warehouse that does not exist: reads find it empty and make nothing; its first table or schema makes it."""
 
 from __future__ import annotations
 

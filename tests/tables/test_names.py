@@ -1,4 +1,4 @@
-"""Names are data (N1): those that SQL wants quoted."""
+"""Names are data (N1): names that need quotes in SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that several make, take and drop at once: one of them does it, and the others are told what is so."""
+"""Names that several sessions create, register and drop at once: one call succeeds, the others get the right error."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_tables_at_once(sessions: list[Session], pairs: list[tuple[str, str]]) -
 
 @pytest.mark.parametrize("last", [2, -1])
 def test_another_table_of_the_name_is_neither_filled_nor_dropped(sessions: list[Session], last: int) -> None:
-    """A new table is dropped and made anew while it gets its first rows, of which the last one may break its CHECK."""
+    """Another session drops and makes the table while it gets its first rows; the last one may violate its CHECK."""
     name, kind = "lake.default.t", pa.schema([("k", pa.int32())])
 
     def rows() -> Iterator[pa.RecordBatch]:
@@ -193,7 +193,7 @@ FILLS: dict[str, Act] = {
     "way", ["rows", *(pytest.param(way, marks=pytest.mark.full) for way in FILLS if way != "rows")]
 )
 def test_rows_of_a_new_table_go_to_it_alone(sessions: list[Session], monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    """Another one drops it and makes the name anew after it was made, before anything of it was looked at."""
+    """Another session drops the table and makes one of the same name right after it was made."""
     name, metadata = "lake.default.t", sessions[0].connector("lake").metadata
     sessions[2].create_table("lake.default.source", pa.table({"k": pa.array([1], pa.int32())}))
     make = metadata.create_table
@@ -273,7 +273,7 @@ def test_registrations_at_once(whole: dict[str, Any], tmp_path: Path, pairs: lis
 
 @pytest.mark.parametrize("catalog", ["parquet", "delta"])
 def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], tmp_path: Path, catalog: str) -> None:
-    """One of all has the name, and has been told so; what lost has left nothing under the name."""
+    """One of all calls gets the name, and returns without an error; the losers leave nothing under the name."""
     acts = [TABLES["create"], registering(others_folder(tmp_path))] * 2
     opened = [trinity.connect(**whole) for _ in acts]
     for number in range(4):
@@ -294,7 +294,7 @@ def test_a_table_is_made_and_another_registered_at_once(whole: dict[str, Any], t
 def test_on_a_disk_a_registration_waits_for_a_create(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside, catalog: str, first: bool
 ) -> None:
-    """What others see of the new table stands. The first one of all makes the warehouse, and may have to be undone."""
+    """The new table stands once others can see it. The first one makes the warehouse, and may have to be undone."""
     with trinity.connect(tmp_path / "w") as maker, trinity.connect(tmp_path / "w") as registrar:
         if not first:
             maker.create_table(f"{catalog}.default.before", COLUMNS)
@@ -347,7 +347,7 @@ def test_in_a_bucket_a_registration_waits_for_a_create(
 def test_in_a_bucket_a_create_makes_a_registration_under_way_look_again(
     catalogs: tuple[Session, Session], fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table is made just after the registration has found none."""
+    """The table is made just after the registration has looked for one."""
     maker, registrar = catalogs
     name, metadata, looking = f"{fmt}.default.t", registrar.connector(fmt).metadata, itertools.count()
     look = metadata.get_table
@@ -448,7 +448,7 @@ def schema(whole: dict[str, Any]) -> Iterator[tuple[Session, Session]]:
 def test_a_registration_waits_for_the_drop_of_its_schema(
     schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> None:
-    """The registration waits, and finds no schema."""
+    """The registration waits, and then finds no schema."""
     one, other = schema
     metadata = one.connector("parquet").metadata
     outcomes: list[Future[str | None]] = []
@@ -500,7 +500,7 @@ def test_in_a_bucket_a_drop_of_a_schema_that_fails_half_way_keeps_nobody_from_re
 def test_nothing_is_registered_in_a_schema_that_is_dropped_meanwhile(
     schema: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> None:
-    """In a bucket the registration sees it; on a disk the drop waits, and finds the registered table."""
+    """In a bucket the registration notices it; on a disk the drop waits, and then finds the registered table."""
     one, other = schema
     metadata, looking = one.connector("parquet").metadata, itertools.count()
     outcomes: list[Future[str | None]] = []
@@ -523,7 +523,7 @@ def test_nothing_is_registered_in_a_schema_that_is_dropped_meanwhile(
 def test_a_schema_is_dropped_just_as_a_registration_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interleaved: Beside
 ) -> None:
-    """On a disk: before the registration has its name."""
+    """On a disk, before the registration has its name."""
     link = os.link
     outcomes: list[Future[str | None]] = []
     with trinity.connect(tmp_path / "w") as one, trinity.connect(tmp_path / "w") as other:
@@ -623,7 +623,7 @@ def just_before(*gates: tuple[str, str, Callable[[], object]]) -> Callable[[Requ
 def test_in_a_bucket_nobody_sees_a_table_whose_schema_is_dropped_while_it_is_made(
     object_server: ObjectServer, place: str, catalog: str
 ) -> None:
-    """The schema goes just before the name is put; then others look for the table before its maker knows."""
+    """The schema is dropped just before the name is put. Another session looks for the table before its maker does."""
     seen: list[object] = []
     with (
         trinity.connect(place, storage_options=object_server.options) as maker,
@@ -643,7 +643,7 @@ def test_in_a_bucket_nobody_sees_a_table_whose_schema_is_dropped_while_it_is_mad
 def test_in_a_bucket_a_schema_in_which_a_table_is_made_is_never_gone(
     object_server: ObjectServer, place: str, catalog: str
 ) -> None:
-    """The table is made once the drop has found none, and before the drop looks again."""
+    """The table is made after the drop has found none, and before the drop looks again."""
     seen: list[object] = []
     with (
         trinity.connect(place, storage_options=object_server.options) as dropper,
@@ -663,7 +663,7 @@ def test_in_a_bucket_a_schema_in_which_a_table_is_made_is_never_gone(
 def test_no_table_of_iceberg_is_in_the_database_once_its_schema_was_dropped(
     object_server: ObjectServer, place: str, tmp_path: Path
 ) -> None:
-    """The schema goes after the metadata was put, and before the database has the table; a trigger is its witness."""
+    """The schema is dropped after the metadata was put, and before the database has the table; a trigger records it."""
     lake = bucket_lake(
         "iceberg", object_server, place.removeprefix("s3://").partition("/")[0], database_of("iceberg", tmp_path)
     )
@@ -716,7 +716,7 @@ def failing_once_made(
 
 
 def test_a_table_that_a_failed_call_cannot_remove_is_named(object_server: ObjectServer, place: str) -> None:
-    """The store fails once the table is there, and before its maker looked for a registration."""
+    """The store fails after the table was made, and before its maker has looked for a registration."""
     seen: list[str] = []
     down = failing_once_made("/_trinity/tables/", "external", seen)
     session = trinity.connect(place, storage_options=object_server.options)
@@ -730,7 +730,7 @@ def test_a_table_that_a_failed_call_cannot_remove_is_named(object_server: Object
 
 
 def test_a_registration_that_fails_half_way_is_none(object_server: ObjectServer, place: str, tmp_path: Path) -> None:
-    """The store fails once the name is claimed, and before it was looked for among the tables."""
+    """The store fails after the name was claimed, and before the registration has looked for a table."""
     seen: list[str] = []
     down = failing_once_made("/_trinity/external/", "tables", seen)
     register = registering(others_folder(tmp_path))

@@ -1,4 +1,4 @@
-"""NULL without a type: Arrow's null, Spark's void, at any depth, into columns of every type."""
+"""NULL without a type, Arrow's null and Spark's void, at any depth, written to columns of every type."""
 
 from __future__ import annotations
 

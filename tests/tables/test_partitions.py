@@ -1,4 +1,4 @@
-"""Partitioned tables: what is stored of every type, SQL, file pruning, the sink (K5, L1, L9)."""
+"""Partitioned tables: stored values of every type, SQL, pruning, the sink (K5, L1, L9)."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_an_aborted_sink_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_sink_whose_write_failed_is_aborted_all_the_same(tmp_path: Path) -> None:
-    """pyarrow then has no footer to collect, and says so."""
+    """pyarrow then raises an error, as it has no footer to collect."""
     storage = pa.schema([pa.field("k", pa.int32()), pa.field("v", pa.int32(), nullable=False)])
     sink = ParquetSinkProvider().create_page_sink(WriteTarget(str(tmp_path), storage, (), "s"), SinkId())
     sink.append_page(pa.record_batch([pa.array([None], pa.int32())] * 2, schema=storage))

@@ -1,4 +1,4 @@
-"""How many files of the product one call passes: each is one more that its reader has to open (architecture.md)."""
+"""The number of product files that a call enters: readers must open each of them (architecture.md)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def files_passed(call: Callable[[], object]) -> dict[str, str]:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_without_spark_passes_few_files(tmp_path: Path, fmt: str, call: str) -> None:
-    """The second call of its kind: the first one also imports, and opens the catalog."""
+    """The second call of its kind is measured: the first one also imports, and opens the catalog."""
     with trinity.connect(tmp_path, engine="local", catalog=fmt) as session:
         columns = "id BIGINT NOT NULL, v STRING, at TIMESTAMP, PRIMARY KEY (id)"
         session.sql(f"CREATE TABLE t ({columns}) USING {fmt} TBLPROPERTIES ('watermark-key'='at')")

@@ -1,4 +1,4 @@
-"""Repair: it goes back over what is provably damaged alone, and says first what would be lost."""
+"""Repair: it removes only versions that are provably damaged, and first reports what would be lost."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_commits_that_are_whole_are_lost_by_confirmation_alone(session: Session,
 def test_a_store_that_does_not_answer_is_no_damage(
     session: Session, pages: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repair in the middle of a failure must not take what cannot be reached now for lost."""
+    """A repair during a failure must not take files that cannot be read now for lost."""
     again = fresh(pages).session
     get = ObjectStore.get
 

@@ -1,4 +1,4 @@
-"""Values that other engines have made NOT NULL within columns: fields of structs, elements of arrays, map values."""
+"""Nested values that other engines have made NOT NULL: fields of structs, elements of arrays, map values."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_no_door_lets_null_into_a_required_value(session: Session, key: tuple[st
 
 
 def test_rows_that_are_older_than_a_demand_are_not_rewritten(session: Session) -> None:
-    """PyIceberg looks at no row when it makes a field NOT NULL."""
+    """PyIceberg checks no row when it makes a field NOT NULL."""
     table = session.create_table("iceberg.default.t", COLUMNS, primary_key=["k"])
     table.upsert(arrow({**WHOLE, **BROKEN["st.a"]}))
     with pyiceberg(table).update_schema(allow_incompatible_changes=True) as schema:

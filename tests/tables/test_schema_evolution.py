@@ -1,4 +1,4 @@
-"""ALTER TABLE on every format: old files and old versions read right, and no dropped value comes back."""
+"""ALTER TABLE on every format: old files and old versions read right, and no dropped value reappears."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refused(session: Session, code: str, text: str) -> str:
 
 @pytest.mark.tiered
 def test_the_life_of_a_keyed_table(lake: Session, fmt: str) -> None:
-    """Names that change places, a dropped name that returns, wider types, with files of every age live at once."""
+    """Columns swap names, a dropped name is used again, types widen, and files of every age are live at once."""
     lake.sql("CREATE TABLE t (id INT PRIMARY KEY, a STRING, b STRING, w INT) TBLPROPERTIES ('watermark-key' = 'w')")
     lake.sql("INSERT INTO t VALUES (1, 'a1', 'b1', 1), (2, 'a2', 'b2', 1), (9, 'a9', 'b9', 1)")
     table = lake.table("t")
@@ -111,7 +111,7 @@ def test_a_plain_partitioned_table(lake: Session, fmt: str) -> None:
 
 @pytest.mark.full
 def test_sequence_groups_keep_what_rows_carry(session: Session, tiered_fmt: str) -> None:
-    """The marks of carried columns follow the columns, not their places (P1)."""
+    """Which columns a row carries is recorded by column, not by position (P1)."""
     lake = session
     lake.use(tiered_fmt, "default")
     lake.sql(
@@ -165,7 +165,7 @@ def test_nullability_defaults_and_comments(session: Session, tiered_fmt: str) ->
 
 @pytest.mark.tiered
 def test_a_new_column_with_a_default_that_spark_evaluates(lake: Session, fmt: str) -> None:
-    """By Spark as in the process: with a dropped column of that name and another type, in base, log and plain files."""
+    """By Spark and by this process, after a dropped column of the same name, in base, log and plain files."""
     for key in ("", " PRIMARY KEY"):
         lake.sql(f"CREATE TABLE t (id INT{key}, note STRING)")
         lake.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
@@ -209,7 +209,7 @@ def test_what_is_refused(session: Session, tiered_fmt: str) -> None:
 
 
 def test_files_written_across_a_change(lake: Session, fmt: str) -> None:
-    """An append and a compaction that began before a rename and ended after it, of columns that change places."""
+    """An append and a compaction begin before columns swap names, and end afterwards."""
     lake.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
     lake.sql("INSERT INTO t VALUES (1, 10, 100)")
     table = lake.table("t")

@@ -1,4 +1,4 @@
-"""The folder of a table: what ends in .parquet there is rows of the table, for readers that know of nothing else."""
+"""The folder of a table: files named .parquet hold rows of the table, for readers that know nothing else."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_orphans_of_any_ending_go(opened: Session) -> None:
 
 
 def test_what_is_staged_is_no_row_yet(opened: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of others, to which Trinity adds files."""
+    """Trinity adds files to a folder of others; until they are committed, no reader of the folder finds them."""
     folder = tmp_path / "theirs"
     folder.mkdir()
     pq.write_table(pa.table({"k": pa.array([1], pa.int32())}), folder / "1.parquet")

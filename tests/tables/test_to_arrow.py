@@ -1,4 +1,4 @@
-"""Merged rows as Arrow data, in the process: those of ``to_df``, and no JVM."""
+"""Merged rows as Arrow data, in this process: the same as those of ``to_df``, and no JVM."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_base_sidecar_and_log_are_folded_by_column(session: Session, tiered_fmt:
 
 
 def test_no_jvm_is_started(tmp_path: Path) -> None:
-    """Upserts, deletes by key and reads of tables that a program makes."""
+    """Upserts, deletes by key and reads of tables that the same program makes."""
     code = f"""
 import sys, pyarrow as pa, trinity
 from trinity import Column

@@ -123,7 +123,7 @@ def test_two_of_one_txn_at_once(table: Table) -> None:
 
 @pytest.mark.parametrize("catalog", ["parquet", "iceberg"])
 def test_the_database_api_takes_one(tmp_path: Path, catalog: str) -> None:
-    """Without Spark, as many rows are stored without it."""
+    """executemany() takes a transaction id without Spark, too."""
     insert, rows = f"INSERT INTO {catalog}.default.t VALUES (?, ?)", [(1, 10), (2, 20)]
     columns = [Column("id", "int"), Column("n", "bigint")]
     with trinity.connect(tmp_path) as session, dbapi.connect(warehouse=tmp_path) as connection:

@@ -1,4 +1,4 @@
-"""Every type as a key and as a watermark, and those with times as partitions, in several zones (K2, K3, N3)."""
+"""Every type as a key and as a watermark, and types with times as partitions, in several zones (K2, K3, N3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trinity.spi import arrow_type
 @pytest.mark.full
 @pytest.mark.parametrize("column", TIMED)
 def test_times_partition(session: Session, fmt: str, zone: str, column: str) -> None:
-    """Values of partitions are kept as text, or as numbers, elsewhere than in the files."""
+    """Formats store partition values as text, or as numbers, outside of the data files."""
     rows = within_python(edges()).select(["k", column])
     columns = [Column("k", "int"), Column(column, CASES[column][0])]
     table = session.create_table(f"{fmt}.default.t", columns, partition_by=[column])
@@ -56,7 +56,7 @@ def test_every_type_is_a_key(session: Session, fmt: str, zone: str, column: str)
 @pytest.mark.full
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
 def test_every_type_is_a_watermark(session: Session, fmt: str, zone: str, engine: str) -> None:
-    """The row of the largest value wins, in whichever order they come (K3)."""
+    """The row with the largest value wins, in whichever order rows are written (K3)."""
     for column in PRIMITIVES:
         kind, values = CASES[column]
         options = (

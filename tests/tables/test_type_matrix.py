@@ -1,4 +1,4 @@
-"""Every type by every way in and every way out, in several zones, under unfriendly settings of Spark (N3)."""
+"""Every type through every kind of write and read, in several zones, under unusual settings of Spark (N3)."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def in_duckdb(table: Table) -> pa.Table:
 
 @pytest.mark.parametrize(("place", "zone"), PLACES, indirect=True)
 def test_values_stay_as_they_are(place: Place, zone: str) -> None:
-    """Read, rewritten by UPDATE and MERGE, compacted; and read by DuckDB, which knows nothing of Spark's zones."""
+    """Values are read, rewritten by UPDATE and MERGE, compacted, and read by DuckDB, which ignores Spark's zones."""
     by_arrow(place)
     check(in_duckdb(place.table))
     sql, name = place.session.sql, place.name
@@ -246,7 +246,7 @@ def clock(value: Any, zone: str) -> Any:
 
 
 def test_fetched_instants_are_those_of_the_session(session: Session, warehouse: Path, zone: str) -> None:
-    """Whatever the process's own zone is: what a naive parameter means is what a fetched value means."""
+    """The zone of the process does not matter: a fetched value means what the same naive parameter means."""
     os.environ["TZ"] = "Australia/Eucla"
     time.tzset()
     session.sql("CREATE TABLE t (k INT, at TIMESTAMP, clock TIMESTAMP_NTZ, day DATE, times ARRAY<TIMESTAMP>)")
@@ -264,7 +264,7 @@ def test_fetched_instants_are_those_of_the_session(session: Session, warehouse: 
 
 
 def test_clocks_become_instants_as_in_spark(session: Session, zone: str) -> None:
-    """Also those that a zone has twice, or not at all; from Arrow, from SQL, and for a DataFrame."""
+    """Times that a zone has twice, or not at all, are among them; from Arrow, from SQL, and for a DataFrame."""
     session.sql("CREATE TABLE t (k INT, at TIMESTAMP)")
     texts = ["2024-03-10 02:30:00", "2024-11-03 01:30:00", "1883-11-18 12:01:00", "1000-01-01 00:00:00"]
     clocks = pa.array([dt.datetime.fromisoformat(text) for text in texts], pa.timestamp("us"))
@@ -305,7 +305,7 @@ def predicates(column: str) -> Iterator[tuple[str, frozenset[int]]]:
 
 @pytest.mark.parametrize("whole", [False, True], ids=["row by row", "one file"])
 def test_no_file_is_left_out_that_has_a_row(session: Session, tiered_fmt: str, whole: bool) -> None:
-    """Statistics of each format, one row in a file and all in one, against every predicate."""
+    """Every predicate is tried against the statistics of each format, with one row a file, and with all in one."""
     table = session.create_table(f"{tiered_fmt}.default.t", COLUMNS)
     for part in [edges()] if whole else [edges().slice(n, 1) for n in range(edges().num_rows)]:
         table.append(part)
@@ -328,7 +328,7 @@ def check_predicates(place: Place, predicates: dict[str, frozenset[int]]) -> Non
 
 
 def test_a_day_that_the_old_calendar_lacks(place: Place) -> None:
-    """10 October 1582: Spark's own filter of files must not take it for another."""
+    """10 October 1582: Spark's own pruning of files must not take it for another day."""
     by_arrow(place)
     place.table.compact(full=True)
     day, instant, clock = (literal(CASES[c][0], CASES[c][1][n]) for c, n in (("c_date", 2), ("c_ts", 6), ("c_ntz", 6)))
@@ -347,7 +347,7 @@ def test_a_day_that_the_old_calendar_lacks(place: Place) -> None:
 
 @pytest.mark.full
 def test_predicates_find_their_rows(place: Place, zone: str) -> None:
-    """Through Spark's own filters of files too."""
+    """Spark's own pruning of files does not lose any."""
     by_arrow(place)
     place.table.compact(full=True)
     for column in (c for c in ORDERED if (c, zone) in ZONED):

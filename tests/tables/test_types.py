@@ -150,7 +150,7 @@ def test_defaults_and_not_null(session: Session, fmt: str) -> None:
 
 @pytest.mark.tiered
 def test_k3_nan_is_found_above_every_number(session: Session, fmt: str) -> None:
-    """Arrow's statistics leave NaN out; a reader that trusts them would skip the row."""
+    """Arrow's statistics leave NaN out; a reader that relies on them would skip the row."""
     table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("f", "double")], primary_key=["k"])
     table.upsert(pa.table({"k": [1, 2], "f": [float("nan"), 1.0]}))
     assert [r.k for r in table.to_df().where("f > 100").collect()] == [1]
@@ -160,7 +160,7 @@ def test_k3_nan_is_found_above_every_number(session: Session, fmt: str) -> None:
 
 @pytest.mark.tiered
 def test_statements_keep_times_of_day(session: Session, fmt: str) -> None:
-    """TIME goes through the row changes, as a value, within others, and as the key."""
+    """TIME is written by row changes: as a value, and as the key."""
     session.use(fmt, "default")
     session.sql("CREATE TABLE t (at TIME PRIMARY KEY, v INT, until TIME)")
     session.sql("INSERT INTO t VALUES (TIME '00:00:01', 1, TIME '23:59:59.999999'), (TIME '12:00:00', 2, NULL)")
@@ -175,7 +175,7 @@ def test_statements_keep_times_of_day(session: Session, fmt: str) -> None:
 
 
 def test_insert_update_and_merge_assign_alike(session: Session, tiered_fmt: str) -> None:
-    """M6: DECIMAL rounds, integers cut fractions off, dates become times and back; what does not fit fails."""
+    """M6: DECIMAL rounds, integers truncate, dates become timestamps and back; a value that does not fit fails."""
     session.sql(f"USE {tiered_fmt}.default")
     columns = "n INT, d DECIMAL(4,2), f FLOAT, t TIMESTAMP, day DATE"
     session.sql(f"CREATE TABLE a (id INT, {columns}, PRIMARY KEY (id) NOT ENFORCED)")

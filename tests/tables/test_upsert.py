@@ -30,7 +30,7 @@ def order(order_id: str, ts: int | None, amount: float | None = None, deleted: b
 
 
 def test_seed_000_examples(orders: Table) -> None:
-    """The two examples of the upsert document."""
+    """The two examples of the seed's document on upserts."""
     orders.upsert(order("1", 200, 2.0))
     orders.upsert(order("1", 100, 1.0))  # late
     orders.upsert(order("2", 100, 1.0))

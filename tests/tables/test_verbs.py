@@ -1,4 +1,4 @@
-"""What users reach for first: schema, version, count, rows of Python, timedeltas, a session that closes."""
+"""Basic calls: schema, version, count, rows of Python objects, timedeltas, closing a session."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Other systems' upserts and statements under the laws of docs/semantics.md: ``python -m tests.world`` plays them."""
+"""Other systems' upserts and statements under the laws of docs/semantics.md; ``python -m tests.world`` plays them."""

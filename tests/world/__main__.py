@@ -1,7 +1,7 @@
-"""``python -m tests.world [WORD...]`` asks the systems, and keeps what they did in docs/runs/systems.json.
+"""``python -m tests.world [WORD...]`` tests the systems, and saves their results in docs/runs/systems.json.
 
-Of the systems that none of the words is in the name of, what they did before stays. ``make world`` makes the
-environments of those that need their own, and asks.
+Systems whose names contain none of the words keep their saved results. ``make world`` makes the environments of those
+that need their own, and tests all.
 """
 
 from __future__ import annotations

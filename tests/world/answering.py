@@ -1,4 +1,4 @@
-"""The loop of a process that plays a system: it runs in the system's environment, and knows nothing of Trinity."""
+"""The loop of a process that plays a system, in the system's environment and without Trinity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a system about a law: plays its histories, and makes the first one that fails small."""
+"""Test a system for a law: play its histories, and shrink the first one that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws that other systems are asked about, each with histories in which nothing else can go wrong."""
+"""The laws that other systems are tested for, each with histories that test nothing else."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Apache Paimon as a player of histories: in Spark, and by pypaimon. Both run in processes of their own.
 
-A table has a primary key. A watermark is its ``sequence.field``; the rows of a tombstone have the row kind of a delete,
-which a column of the table says (``rowkind.field``).
+A table has a primary key. A watermark is its ``sequence.field``; a tombstone is a row whose ``rowkind.field`` column
+says that it deletes.
 """
 
 from __future__ import annotations

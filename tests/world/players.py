@@ -1,4 +1,4 @@
-"""Other systems as players of histories: each upserts by the MERGE, or the upsert, that its documentation shows."""
+"""Other systems as players of histories: each upserts by the MERGE, or the upsert, of its documentation."""
 
 from __future__ import annotations
 

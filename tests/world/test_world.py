@@ -1,4 +1,4 @@
-"""Other systems are asked fairly: a player that does less is found, and what a system keeps is told as kept."""
+"""Other systems are tested fairly: a player that does less is found, and kept laws are reported as kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A system that plays in a process of its own, since its dependencies are not ours."""
+"""A system that plays in a process of its own, since its dependencies conflict with Trinity's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command finds around it: the adapter, a Spark for it, and what goes wrong that is not the adapter's."""
+"""The environment of a command: the adapter, a Spark for it, and errors that are not the adapter's."""
 
 from __future__ import annotations
 

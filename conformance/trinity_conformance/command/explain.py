@@ -1,4 +1,4 @@
-"""Explains a check: the rules in the words of the semantics, what is generated for it, and what faults look like."""
+"""Explain a check: its rules as the semantics states them, the histories generated for it, and how faults look."""
 
 from __future__ import annotations
 

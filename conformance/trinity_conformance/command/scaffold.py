@@ -1,4 +1,4 @@
-"""Makes a new adapter from a template that conforms as it is: a plugin of the tests under another name."""
+"""Write a new adapter from a template that conforms: a plugin of the tests under another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of what an adapter declares: steps that it lacks are left out, and tables that it lacks are not drawn."""
+"""Histories of what an adapter declares: steps and tables that it does not support are left out."""
 
 from __future__ import annotations
 

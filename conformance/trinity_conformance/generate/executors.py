@@ -1,4 +1,4 @@
-"""Who executes the steps of a history: both executors by turns, or this process alone."""
+"""The executor of the steps of a history: both executors by turns, or this process alone."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class ModelSubject:
         self._model = make(Shape((), ()))
 
     def executed_by(self, executor: Executor) -> None:
-        """Nothing: there is one model."""
+        """Do nothing: there is one model."""
 
     def create(self, shape: Shape) -> None:
         self._model = self._make(shape)

@@ -1,4 +1,4 @@
-"""The checks that are cases written by hand; one of these cases again, by its check and its name."""
+"""The checks that are cases written by hand, and single cases again by check and name."""
 
 from __future__ import annotations
 

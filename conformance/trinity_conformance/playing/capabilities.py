@@ -1,4 +1,4 @@
-"""What an adapter declares, verified both ways: what is declared works, and all else is refused and changes nothing."""
+"""What an adapter declares, verified both ways: declared features work, all others are refused and change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases that are written by hand, as they were played: with an id, steps in words, and a name to play them again."""
+"""Cases written by hand, as they were played: with an id, steps in words, and a name to replay them."""
 
 from __future__ import annotations
 

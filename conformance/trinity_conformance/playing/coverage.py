@@ -1,4 +1,4 @@
-"""Situations that the played histories contained. A check that did not see its own is inconclusive, not passed."""
+"""Situations that the played histories contained. A check that lacks its situations is inconclusive, not passed."""
 
 from __future__ import annotations
 

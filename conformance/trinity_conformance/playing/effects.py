@@ -1,4 +1,4 @@
-"""What a step that took effect means for the model, and for what the suite remembers of a history."""
+"""The effect of a step on the model, and on what the suite remembers of a history."""
 
 from __future__ import annotations
 

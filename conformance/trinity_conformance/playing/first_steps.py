@@ -1,4 +1,4 @@
-"""The first steps of an adapter: a table is made, written to and read. Where they fail, nothing else is tried."""
+"""The first steps of an adapter: a table is made, written and read. If they fail, nothing else is tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of a store, each of which somebody does: it goes wrong there, or waits for its turn."""
+"""The operations of a store: each can be made to fail, or to wait for its turn."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class _Stream:
         return len(self._data)
 
     def flush(self) -> None:
-        """Nothing is written before the end."""
+        """Do nothing: the data are written at the end."""
 
     def close(self) -> None:
         if self.closed or self._doer.over:

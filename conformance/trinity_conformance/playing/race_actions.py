@@ -1,4 +1,4 @@
-"""What a writer does in a race, and what that makes of a table if nobody else writes it."""
+"""What a writer does in a race, and the table after it if nobody else writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks for a serial order of the actions of a race that explains the result of each, and what is left (L7)."""
+"""Search for a serial order of the actions of a race that explains the result of each, and the rows at the end (L7)."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class SinkTable:
         return made
 
     def updates_in_place(self, merge: MergeTableHandle) -> bool:
-        """Whether the adapter's sinks take new rows without the columns that stay (S5)."""
+        """Return whether the adapter's sinks accept new rows without the columns that keep their values (S5)."""
         found: bool = self.session.connector(self.handle.catalog).sinks.updates_in_place(merge)
         return found
 

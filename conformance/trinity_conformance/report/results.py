@@ -1,4 +1,4 @@
-"""The result of a run as a value that JSON keeps; every form of a report is made of it."""
+"""The result of a run as a JSON value, from which every form of a report is made."""
 
 from __future__ import annotations
 

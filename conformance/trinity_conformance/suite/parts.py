@@ -1,4 +1,4 @@
-"""The parts of a run: histories of each kind, as many as its budget has, and more while a check has seen too little."""
+"""The parts of a run: histories of each kind, as its budget says, and more while a check has seen too little."""
 
 from __future__ import annotations
 

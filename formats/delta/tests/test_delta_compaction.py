@@ -87,7 +87,7 @@ def test_a_change_of_settings_that_comes_second_is_tried_again(
 
 
 def before_the_first(owner: type, name: str, other: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has another writer commit just before the first call of a method, whose number or read it takes away."""
+    """Let another writer commit just before the first call of a method, which makes that call's attempt lose."""
     monkeypatch.setattr("trinity.storage.commits.commit_loop", _without_lock)
     own = getattr(owner, name)
 

@@ -16,14 +16,14 @@ from trinity_delta import DeltaConnector, snapshot
 
 
 def with_base(lake: DeltaConnector, table: TableHandle) -> None:
-    """A base of the rows 1, 2, 3 and one more of row 2 in the log."""
+    """Make a base of the rows 1, 2, 3, and a log with row 2."""
     append(lake, table, (1, "a"), (2, "a"), (3, "a"))
     compact(lake, table, BASE, [])()
     append(lake, table, (2, "b"))
 
 
 def read(spark: SparkSession, table: TableHandle, version: int | None = None) -> list[tuple[int, str]]:
-    """Rows as Delta's own reader in Spark shows them."""
+    """Return the rows as Delta's own reader in Spark reads them."""
     reader = spark.read.format("delta")
     reader = reader if version is None else reader.option("versionAsOf", version)
     return sorted((r.id, r.v) for r in reader.load(table.location).collect())

@@ -42,7 +42,7 @@ class Log:
         return add(file, ObjectStore(HANDLE.location), self.definition, order=2 if tier is Tier.LOG else None)
 
     def gone(self, added: Action, *, changes: bool = True) -> Action:
-        """As another engine removes a file: with the tags that it had."""
+        """Return a remove action as another engine writes it, with the file's tags."""
         path, tags = added["add"]["path"], added["add"].get("tags")
         return {"remove": {"path": path, "tags": tags, "dataChange": changes, "deletionTimestamp": 1}}
 
@@ -71,7 +71,7 @@ class Log:
 
 
 def others(name: str, *, changes: bool = True) -> Action:
-    """A file as another engine adds it."""
+    """Return an add action as another engine writes it."""
     return {"add": {"path": f"{name}.parquet", "size": 1, "partitionValues": {}, "dataChange": changes}}
 
 

@@ -135,7 +135,7 @@ def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: Table
 
 
 def with_fields(table: TableHandle, *fields: dict[str, Any], without: str | None = None) -> dict[str, Any]:
-    """The ``metaData`` action with other fields first, and without one."""
+    """Return the ``metaData`` action with other fields before the present ones, and without one of them."""
     metadata = last_action(table, "metaData")
     present = [f for f in json.loads(metadata["schemaString"])["fields"] if f["name"] != without]
     return {"metaData": {**metadata, "schemaString": json.dumps({"type": "struct", "fields": [*fields, *present]})}}

@@ -24,7 +24,7 @@ Actions = list[dict[str, Any]]
 
 
 def removed(table: TableHandle, versions: range) -> set[tuple[str, str | None]]:
-    """The files that commits removed and that are not live, each with its deletion vector."""
+    """Return the files that commits have removed and that are not live, each with its deletion vector."""
     gone, back = set(), set()
     for version in versions:
         written = actions_of(table, version)
@@ -41,7 +41,7 @@ def checkpoint(table: TableHandle, version: int) -> Actions:
 
 
 def history(lake: DeltaConnector, table: TableHandle) -> None:
-    """Appends, a row change, compactions, resolves and a change of columns: sixteen versions."""
+    """Commit sixteen versions: appends, row changes, compactions, resolves, and a change of columns."""
     for turn in range(2):
         append(lake, table, (turn * 10 + 1, "a"), (turn * 10 + 2, "b"), txn=("app", turn))
         compact(lake, table, [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": "c"}], [{"id": 4}])()
@@ -55,19 +55,19 @@ def history(lake: DeltaConnector, table: TableHandle) -> None:
 
 
 def splits(lake: DeltaConnector, table: TableHandle) -> SplitSource:
-    """The version with its files by their names: their order says nothing."""
+    """Return the version with its files sorted by name, as their order has no meaning."""
     found = lake.metadata.get_splits(table)
     return dataclasses.replace(found, files=tuple(sorted(found.files, key=lambda file: file.path)))
 
 
 @pytest.fixture
 def frequent(lake: DeltaConnector) -> TableHandle:
-    """A table with a checkpoint each three versions."""
+    """Make a table with a checkpoint every three versions."""
     return lake.metadata.create_table(KEYED.with_properties({**KEYED.properties, "delta.checkpointInterval": "3"}))
 
 
 def by_hadoop(spark: SparkSession, path: str) -> str:
-    """The text of a file as Delta's classes open it: Hadoop holds it against a checksum that it finds beside."""
+    """Return the text of a file as Delta's classes read it: Hadoop verifies it by the checksum file beside it."""
     java: Any = spark._jvm
     place = java.org.apache.hadoop.fs.Path(path)
     stream = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).open(place)
@@ -241,7 +241,7 @@ def test_rows_are_numbered_as_delta_does(
 
 
 def live_files(lake: DeltaConnector, table: TableHandle) -> Actions:
-    """The add actions of the live files."""
+    """Return the add actions of the live files."""
     found: dict[str, dict[str, Any]] = {}
     for version in range(lake.metadata.get_splits(table).version + 1):
         written = actions_of(table, version)

@@ -124,7 +124,7 @@ def test_a_table_is_opened_by_its_newest_checkpoint(
         return read_commit(store, name, version)
 
     def opened(table: TableHandle) -> list[int]:
-        """The commits that a connector reads that knows nothing of the table."""
+        """Return the commits that a new connector reads."""
         read.clear()
         with monkeypatch.context() as watched:
             for module in (snapshot, checkpoint, log):
@@ -135,7 +135,7 @@ def test_a_table_is_opened_by_its_newest_checkpoint(
         return sorted({*read})
 
     def made(name: str, **options: str) -> TableHandle:
-        """A table with checkpoints of versions 4 and 8."""
+        """Make a table with checkpoints of versions 4 and 8."""
         properties = {**KEYED.properties, "delta.checkpointInterval": "4", **options}
         table = lake.metadata.create_table(dataclasses.replace(KEYED, name=name, properties=properties))
         append(lake, table, (1, "a"), (2, "b"), txn=("app", 7))

@@ -19,7 +19,7 @@ from trinity_iceberg import IcebergConnector
 
 @pytest.fixture
 def table(lake: IcebergConnector) -> TableHandle:
-    """A keyed table in partitions by the first part of its key."""
+    """Make a keyed table that is partitioned by the first column of its key."""
     return lake.metadata.create_table(dataclasses.replace(KEYED, partition_by=("id",)))
 
 

@@ -15,14 +15,14 @@ from trinity_iceberg.io import SyncedFileIO
 
 
 def with_base(lake: IcebergConnector, table: TableHandle) -> None:
-    """A base of the rows 1, 2, 3 and one more of row 2 in the log."""
+    """Make a base of the rows 1, 2, 3, and a log with row 2."""
     append(lake, table, (1, "a"), (2, "a"), (3, "a"))
     compact(lake, table, BASE, [])()
     append(lake, table, (2, "b"))
 
 
 def read(lake: IcebergConnector, table: TableHandle, snapshot: int | None = None) -> list[tuple[int, str]]:
-    """Rows as PyIceberg reads them."""
+    """Return the rows as PyIceberg reads them."""
     rows = with_pyiceberg(lake, table).scan(snapshot_id=snapshot).to_arrow().to_pylist()
     return sorted((r["id"], r["v"]) for r in rows)
 

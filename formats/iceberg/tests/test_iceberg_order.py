@@ -28,7 +28,7 @@ def snapshot(number: int, operation: Operation, added: int = 0, deleted: int = 0
 
 
 def entry(name: str, of_rows: int = 7) -> ManifestEntry:
-    """The entry of a file that was committed by sequence number 7, its rows by another one perhaps."""
+    """Return the entry of a file that was committed with sequence number 7, and whose rows may have another one."""
     found = ManifestEntry.from_args(data_file=DataFile.from_args(file_path=f"file:///t/data/{name}"))
     found.sequence_number, found.file_sequence_number = of_rows, 7
     return found

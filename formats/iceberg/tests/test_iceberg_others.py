@@ -41,7 +41,7 @@ def append_by_others(lake: IcebergConnector, table: TableHandle, key: int) -> No
 
 
 def expire_by_others(lake: IcebergConnector, table: TableHandle) -> None:
-    """All snapshots but the present one."""
+    """Expire all snapshots but the present one by PyIceberg."""
     iceberg = with_pyiceberg(lake, table)
     old = [s.snapshot_id for s in iceberg.snapshots() if s.snapshot_id != iceberg.metadata.current_snapshot_id]
     iceberg.maintenance.expire_snapshots().by_ids(old).commit()

@@ -21,7 +21,7 @@ from trinity_iceberg import IcebergConnector
 
 @pytest.fixture
 def shared(spark: Any, tmp_path: Path) -> IcebergConnector:
-    """A catalog that Spark has opened too, under a name of its own because Spark keeps catalogs for ever."""
+    """Open a catalog also in Spark, under a name of its own, as Spark never closes catalogs."""
     name = f"lake_{uuid.uuid4().hex[:8]}"
     lake = open_catalog(tmp_path / "w", name)
     for key, value in lake.spark_catalog_settings(name).items():

@@ -18,7 +18,7 @@ OPTIONS = {"watermark-key": "w", "tombstone-key": "gone"}
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Keys 0 and 2 are live, and 1 is deleted; of a log, a base and a sidecar only the last two are left."""
+    """Make a table in which keys 0 and 2 are live, and 1 is deleted; it has a base and a sidecar, and no log."""
     columns = [Column("k", "bigint"), Column("w", "bigint"), Column("gone", "boolean")]
     session = trinity.connect(tmp_path / "w", engine="local")
     made = session.create_table("parquet.default.t", columns, primary_key=["k"], properties=OPTIONS)

@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> TableHandle:
 
 
 def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Counts the questions to storage from now on, by their kind."""
+    """Count the calls of storage from now on, by kind."""
     found: Counter[str] = Counter()
 
     def count(name: str) -> None:

@@ -27,7 +27,7 @@ def session(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def pages(session: Session) -> Table:
-    """A plain table with the rows 1 to 4, one a version; each tenth version has a checkpoint."""
+    """Make a plain table with the rows 1 to 4, one a version; every tenth version has a checkpoint."""
     table = session.create_table("parquet.default.pages", [Column("v", "int")])
     for value in range(1, PUT_BACK + 1):
         add(table, value)
@@ -43,7 +43,7 @@ def shown(table: Table, version: int | None = None) -> list[int]:
 
 
 def elsewhere(table: Table, name: str = "pages") -> Table:
-    """The table as a process sees it that remembers nothing of it."""
+    """Open the table in a new session."""
     return trinity.connect(Path(table.location).parents[2]).table(f"parquet.default.{name}")
 
 

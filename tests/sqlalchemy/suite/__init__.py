@@ -1,1 +1,1 @@
-"""SQLAlchemy's own tests of dialects: what they are told of Trinity, and where they start."""
+"""The configuration of SQLAlchemy's own tests of dialects for Trinity."""

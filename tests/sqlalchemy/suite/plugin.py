@@ -1,4 +1,4 @@
-"""What pytest is told beside SQLAlchemy's own plugin: the schemas that its tests need, and those that are left out."""
+"""A pytest plugin beside SQLAlchemy's own: the schemas that its tests need, and the tests that are excluded."""
 
 from __future__ import annotations
 

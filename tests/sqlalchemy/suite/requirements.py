@@ -1,4 +1,4 @@
-"""What Trinity has of what SQLAlchemy's tests ask for, and why it has not the rest."""
+"""The requirements of SQLAlchemy's tests that Trinity meets, and the reasons for the others."""
 
 from __future__ import annotations
 

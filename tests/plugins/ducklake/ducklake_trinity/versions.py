@@ -1,7 +1,7 @@
-"""The versions of a table: each is a snapshot, with a tag of the table that holds what DuckLake has no place for.
+"""The versions of a table: each is a snapshot, with a tag that holds what DuckLake's tables cannot.
 
-Data files and the positions of their deleted rows are DuckLake's own. Sidecar files are in the tag alone: their rows
-are no rows of the table.
+Data files and position delete files are DuckLake's own. Sidecar files are in the tag alone: their rows are no rows of
+the table.
 """
 
 from __future__ import annotations
