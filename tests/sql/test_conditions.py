@@ -35,6 +35,7 @@ NAMES = Names("t", "u", ("id", "w"))
     [
         ("t.id BETWEEN 2 AND 5 AND t.id < 4", {"id": (2, 4)}),
         ("7 >= t.id", {"id": (None, 7)}),
+        ("t.id <=> -(5)", {"id": (-5, -5)}),
         ("t.id IN (3, -1, 2)", {"id": (-1, 3)}),
         ("s = 'a' AND d > 1.5", {"s": ("a", "a"), "d": (Decimal("1.5"), None)}),
         ("day = DATE '2024-02-29'", {"day": (dt.date(2024, 2, 29), dt.date(2024, 2, 29))}),
@@ -56,6 +57,6 @@ def test_bounds(condition: str, bounds: dict[str, Any]) -> None:
 
 def test_equalities() -> None:
     facts = condition_facts("t.id = u.id AND s = upper(w)", TABLE, NAMES)
-    assert facts.equalities == {"id": "u.id", "s": "UPPER(w)"}
+    assert {name: value.sql() for name, value in facts.equalities.items()} == {"id": "u.id", "s": "UPPER(w)"}
     assert facts.only_equalities
     assert not condition_facts("t.id = u.id AND u.w > 3", TABLE, NAMES).only_equalities

@@ -13,7 +13,7 @@ from trinity.journal.reading import VERSION, live_rows
 from trinity.journal.returning import expand
 from trinity.journal.tables import JournalTable
 from trinity.journal.writing import Names, RewrittenChange
-from trinity.predicates.comparisons import conjuncts, equal_sides
+from trinity.predicates.comparisons import conjuncts, equalities
 
 _PRESENT = "_trinity_in_source"
 
@@ -106,13 +106,14 @@ def _of_source(node: exp.Expr, source: exp.Identifier) -> exp.Expr:
 def key_of_source(on: exp.Expr, table: JournalTable, alias: exp.Identifier) -> list[exp.Expr] | None:
     """Return the source's expressions that ON equates with the key; None unless it does so for the whole key."""
     name = trees.folded(alias)
-    found: dict[str, exp.Expr] = {}
-    for part in conjuncts(on):
-        for target, value in equal_sides(part):
-            if isinstance(target, exp.Column) and target.args.get("table") is not None:
-                own = trees.folded(target.args["table"]) == name and trees.folded(target.this) in table.key
-                if own and not _mentions(value, name):
-                    found[trees.folded(target.this)] = value
+
+    def key_column(side: exp.Expr) -> str | None:
+        if not isinstance(side, exp.Column) or side.args.get("table") is None:
+            return None
+        own = trees.folded(side.args["table"]) == name and trees.folded(side.this) in table.key
+        return trees.folded(side.this) if own else None
+
+    found, _ = equalities(conjuncts(on), key_column, lambda value: not _mentions(value, name))
     return [found[k] for k in table.key] if set(found) == set(table.key) else None
 
 

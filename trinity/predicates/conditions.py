@@ -1,4 +1,4 @@
-"""Facts about the target rows for which a condition can be true, from the condition's text.
+"""Facts about the target rows for which a condition can be true, from its tree.
 
 Only AND-ed comparisons are understood: of a target column with a literal, or with an expression over the source. The
 facts prune files and narrow joins; the condition itself is still evaluated.
@@ -6,21 +6,19 @@ facts prune files and narrow joins; the condition itself is still evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.predicates.comparisons import Comparison, conjuncts, equal_sides, literal_value
+from trinity.predicates.comparisons import Comparison, conjuncts, equalities
 from trinity.predicates.names import Names
+from trinity.predicates.value_sets import Bound, ValueSet
 from trinity.spi import Column, DataFile, TableDefinition
 from trinity.syntax.parse import expression_or_none
 from trinity.syntax.trees import bare
-
-Bound = tuple[Any, Any]
-"""(smallest, largest) value, None for no bound on that side."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,8 @@ class ConditionFacts:
     """
 
     comparisons: tuple[tuple[str, exp.Expr], ...] = ()
-    bounds: dict[str, Bound] = field(default_factory=dict)
-    equalities: dict[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    equalities: Mapping[str, exp.Expr] = field(default_factory=dict)
     others: tuple[exp.Expr, ...] = ()
     understood: bool = False
 
@@ -60,81 +58,45 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
     tree = expression_or_none(condition)
     if tree is None:
         return ConditionFacts()
-    found = _Collector(definition, names)
-    for part in conjuncts(tree):
-        found.take(part)
-    return ConditionFacts(tuple(found.comparisons), found.bounds, found.equalities, tuple(found.others), True)
+
+    def target(node: exp.Expr) -> str | None:
+        own = isinstance(node, exp.Column) and names.side(node, definition) == "target"
+        return definition.column(node.name).name if own else None
+
+    def of_source(value: exp.Expr) -> bool:
+        columns = list(value.find_all(exp.Column))
+        own = bool(columns) and all(names.side(column, definition) == "source" for column in columns)
+        return own and not value.find(exp.Query)
+
+    equal, others = equalities(conjuncts(tree), target, of_source)
+    comparisons, bounds = list[tuple[str, exp.Expr]](), dict[str, Bound]()
+    for part in others:
+        found = Comparison.of(part)
+        name = target(found.column) if found else None
+        values = ValueSet.of(found, definition.column(name).type) if found and name else None
+        if name is not None and values is not None and values.bounds != (None, None):
+            comparisons.append((name, bare(part)))
+            bounds[name] = _both(bounds.get(name, (None, None)), values.bounds)
+    return ConditionFacts(tuple(comparisons), bounds, equal, tuple(others), True)
 
 
 @deep_recursion()
 def same_expression(one: object, other: object) -> bool:
-    """Return True when two texts without literals are the same expression but for case and quotes."""
-    if not isinstance(one, str) or not isinstance(other, str):
+    """Return True when two texts or trees without literals are the same expression but for case and quotes."""
+    mine, its = (expression_or_none(given) if isinstance(given, str) else given for given in (one, other))
+    if not isinstance(mine, exp.Expr) or not isinstance(its, exp.Expr):
         return False
-    mine, its = expression_or_none(one), expression_or_none(other)
     # a literal's case is part of its value
-    if mine is None or its is None or mine.find(exp.Literal) or its.find(exp.Literal):
+    if mine.find(exp.Literal) or its.find(exp.Literal):
         return False
-    return _plain(mine) == _plain(its)
+    return _without_case(mine) == _without_case(its)
 
 
-def _plain(tree: exp.Expr) -> str:
-    return str(tree.sql(dialect="spark", identify=True)).lower()
-
-
-class _Collector:
-    def __init__(self, definition: TableDefinition, names: Names) -> None:
-        self.definition = definition
-        self.names = names
-        self.comparisons: list[tuple[str, exp.Expr]] = []
-        self.bounds: dict[str, Bound] = {}
-        self.equalities: dict[str, str] = {}
-        self.others: list[exp.Expr] = []
-
-    def take(self, part: exp.Expr) -> None:
-        if any(self._equality(*sides) for sides in equal_sides(part)):
-            return
-        self.others.append(part)
-        found = self._comparison(part)
-        if found is not None:
-            name, bound = found
-            self.comparisons.append((name, bare(part)))
-            self.bounds[name] = _both(self.bounds.get(name, (None, None)), bound)
-
-    def _target(self, node: exp.Expr) -> str | None:
-        if isinstance(node, exp.Column) and self.names.side(node, self.definition) == "target":
-            return self.definition.column(node.name).name
-        return None
-
-    def _equality(self, mine: exp.Expr, other: exp.Expr) -> bool:
-        name = self._target(mine)
-        columns = list(other.find_all(exp.Column))
-        of_source = bool(columns) and all(self.names.side(c, self.definition) == "source" for c in columns)
-        if name is None or name in self.equalities or not of_source or other.find(exp.Query):
-            return False
-        self.equalities[name] = str(other.sql(dialect="spark"))
-        return True
-
-    def _comparison(self, part: exp.Expr) -> tuple[str, Bound] | None:
-        found = Comparison.of(part)
-        bound = _BOUNDS.get(found.operator) if found and not found.negated else None
-        name = self._target(found.column) if found and bound else None
-        if found is None or bound is None or name is None:
-            return None
-        values = [literal_value(value, self.definition.column(name).type) for value in found.values]
-        return None if None in values else (name, bound(values))
-
-
-_BOUNDS: Final[dict[type[exp.Expr], Callable[[Sequence[Any]], Bound]]] = {
-    exp.EQ: lambda v: (v[0], v[0]),
-    exp.LT: lambda v: (None, v[0]),
-    exp.LTE: lambda v: (None, v[0]),
-    exp.GT: lambda v: (v[0], None),
-    exp.GTE: lambda v: (v[0], None),
-    exp.Between: lambda v: (v[0], v[1]),
-    exp.In: lambda v: (min(v), max(v)),
-}
-"""Operator -> the bounds of a column compared with values."""
+def _without_case(tree: exp.Expr) -> exp.Expr:
+    tree = tree.copy()
+    for name in tree.find_all(exp.Identifier):
+        name.replace(exp.to_identifier(name.this.lower(), quoted=True))
+    return tree
 
 
 def _both(one: Bound, other: Bound) -> Bound:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from trinity.predicates.comparisons import Comparison, conjuncts, literal_value
+from trinity.predicates.comparisons import Comparison, conjuncts
+from trinity.predicates.value_sets import ValueSet
 from trinity.spi import TableDefinition, parse_type
 
 _ROUNDED: Final = frozenset({"float", "double"})
@@ -29,15 +30,16 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
     key = definition.primary_key
     if {parse_type(definition.column(name).type).name for name in key} & _ROUNDED:
         return None
-    listed = dict[str, list[Any]]()
+    listed, lower = dict[str, Sequence[Any]](), {k.lower() for k in key}
     for part in conjuncts(tree):
         found = Comparison.of(part)
-        if found is None or found.negated or found.operator not in (exp.EQ, exp.In):
+        if found is None or found.column.table or found.column.name.lower() not in lower:
             continue
-        if not found.column.table and found.column.name.lower() in (k.lower() for k in key):
-            column = definition.column(found.column.name)
-            listed.setdefault(column.name, [literal_value(v, column.type, timezone) for v in found.values])
-    if set(listed) != set(key) or any(None in values for values in listed.values()):
+        column = definition.column(found.column.name)
+        values = ValueSet.of(found, column.type, timezone)
+        if values is not None and values.listed is not None:
+            listed.setdefault(column.name, values.listed)
+    if set(listed) != set(key):
         return None
     every = list(itertools.islice(itertools.product(*(listed[k] for k in key)), _MOST + 1))
     schema = pa.schema([definition.column(k).to_arrow() for k in key])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from sqlglot import exp
 
-from trinity.predicates.comparisons import Comparison, literal_value
+from trinity.predicates.comparisons import Comparison
+from trinity.predicates.value_sets import ValueSet
 from trinity.spi import ColumnStats, DataFile
 
 StatsTest = Callable[[Mapping[str, ColumnStats]], bool]
@@ -52,32 +51,23 @@ class StatsTests:
 
     def _flag(self, column: exp.Column, *, wanted: bool) -> StatsTest:
         known = self._usable_column(column)
-        if known is None or known[1] != "boolean":
-            return _no_test
-        return self._comparison_test(column, lambda s: s.min <= wanted <= s.max)
+        return _no_test if known is None or known[1] != "boolean" else self._among(column, ValueSet.listing([wanted]))
 
     def _comparison(self, found: Comparison) -> StatsTest:
         if found.operator is exp.Is:
             nulls = (lambda s: s is not _ALL_NULL) if found.negated else (lambda s: s.nulls is None or s.nulls > 0)
             return self._on(found.column, nulls)
-        test = _TESTS.get((found.operator, found.negated))
-        values = [self._literal(found.column, value) for value in found.values]
-        if test is None or None in values:
-            return _no_test
-        if found.operator is exp.In:
-            values.sort()
-        return self._comparison_test(found.column, partial(test, values))
+        known = self._usable_column(found.column)
+        values = None if known is None else ValueSet.of(found, known[1], self.timezone)
+        return _no_test if values is None else self._among(found.column, values)
 
-    def _comparison_test(self, column: exp.Column, test: _ColumnTest) -> StatsTest:
+    def _among(self, column: exp.Column, values: ValueSet) -> StatsTest:
         """Return the test of a comparison. It rejects files that have only NULLs."""
 
         def checked(stats: ColumnStats) -> bool:
             if stats.min is None or stats.max is None:
                 return stats is not _ALL_NULL
-            try:
-                return test(stats)
-            except TypeError:  # bounds of another type than the literal: no knowledge
-                return True
+            return values.meets(stats.min, stats.max)
 
         return self._on(column, checked)
 
@@ -92,11 +82,6 @@ class StatsTests:
 
         return checked
 
-    def _literal(self, column: exp.Column, value: exp.Expr) -> Any:
-        """Return the value in the type of the column's bounds, or None when it is uncertain what Spark makes of it."""
-        known = self._usable_column(column)
-        return None if known is None else literal_value(value, known[1], self.timezone)
-
     def _usable_column(self, column: exp.Column) -> tuple[str, str] | None:
         """Return (name, type) of a column with statistics; None for other columns, and for a field of a struct."""
         return None if column.table else self.known.get(column.name.lower())
@@ -104,25 +89,3 @@ class StatsTests:
 
 _ALL_NULL: Final = ColumnStats(None, None, 1)
 """Stands for a partition of NULL."""
-
-
-def _any_within(listed: Sequence[Any], stats: ColumnStats) -> bool:
-    """Return True when one of the values, which ascend, is within bounds."""
-    place = bisect_left(listed, stats.min)
-    return place < len(listed) and bool(listed[place] <= stats.max)
-
-
-_TESTS: Final[dict[tuple[type[exp.Expr], bool], Callable[[Sequence[Any], ColumnStats], bool]]] = {
-    (exp.EQ, False): lambda v, s: s.min <= v[0] <= s.max,
-    (exp.NullSafeEQ, False): lambda v, s: s.min <= v[0] <= s.max,
-    (exp.NEQ, False): lambda v, s: s.min != v[0] or s.max != v[0],
-    (exp.EQ, True): lambda v, s: s.min != v[0] or s.max != v[0],
-    (exp.LT, False): lambda v, s: s.min < v[0],
-    (exp.LTE, False): lambda v, s: s.min <= v[0],
-    (exp.GT, False): lambda v, s: s.max > v[0],
-    (exp.GTE, False): lambda v, s: s.max >= v[0],
-    (exp.Between, False): lambda v, s: s.max >= v[0] and s.min <= v[1],
-    (exp.In, False): _any_within,
-    (exp.In, True): lambda v, s: s.min != s.max or s.min not in v,
-}
-"""(operator, negated) -> may rows within bounds meet it, given the values on its right, those of IN ascending."""

@@ -27,6 +27,7 @@ from trinity.syntax.three_valued import Use, three_valued_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from sqlglot import exp
 
 
 def expanded(program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Program:
@@ -118,7 +119,7 @@ class Equality:
         same: True when both have one type, so that nothing is converted.
     """
 
-    expression: str
+    expression: exp.Expr
     stored: bool
     same: bool
 

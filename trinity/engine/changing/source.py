@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from trinity.engine.program import Program, When
+from trinity.predicates.value_sets import ValueSet
 from trinity.spi import DataFile, TableDefinition, parse_type
 
 FEW: Final = 1000
@@ -34,20 +34,12 @@ class SourceStatistics:
     def may_touch(self, file: DataFile, columns: Collection[str]) -> bool:
         """Return True unless the file's statistics rule out that a row has one of the values in each column."""
         known = ((values, file.bounds(column)) for column, values in self.points.items() if column in columns)
-        return all(bounds is None or _any_within(values, *bounds) for values, bounds in known)
+        return all(bounds is None or ValueSet(listed=values).meets(*bounds) for values, bounds in known)
 
     @property
     def empty(self) -> bool:
         """True when there is a source and it has no row."""
         return self.rows == 0
-
-
-def _any_within(values: Sequence[Any], smallest: Any, largest: Any) -> bool:
-    try:
-        place = bisect_left(values, smallest)
-        return place < len(values) and bool(values[place] <= largest)
-    except TypeError:  # bounds of another type are unknown bounds
-        return True
 
 
 def is_bounded(definition: TableDefinition, column: str) -> bool:

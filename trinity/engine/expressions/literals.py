@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from trinity.engine.expressions.node import BOOLEAN, FLOATS, STRING, VOID, WHOLE, Compiled, Refused, fits
 from trinity.errors import TrinityError
-from trinity.predicates.comparisons import literal_value
+from trinity.predicates.literals import literal_value
 from trinity.spi import DataType, parse_type
 from trinity.syntax.parse import ESCAPED
 from trinity.syntax.types import type_text

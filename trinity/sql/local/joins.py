@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate, together
-from trinity.predicates.comparisons import conjuncts
+from trinity.predicates.comparisons import FLIPPED, conjuncts
 from trinity.sql.local.aggregates import as_one_value
 from trinity.sql.local.refusals import or_refuse
 from trinity.sql.local.relations import Relation, filtered, with_values
@@ -22,11 +22,11 @@ _WORDS: Final = {
     **{(side, kind): kind for side in ("", "LEFT") for kind in ("SEMI", "ANTI")},
 }  # fmt: skip
 """(side, kind) -> DuckDB's word."""
-_OPERATORS: Final[dict[type[exp.Expr], tuple[str, str]]] = {
-    exp.EQ: ("=", "="), exp.NEQ: ("<>", "<>"), exp.LT: ("<", ">"), exp.LTE: ("<=", ">="), exp.GT: (">", "<"),
-    exp.GTE: (">=", "<="), exp.NullSafeEQ: ("IS NOT DISTINCT FROM", "IS NOT DISTINCT FROM"),
+_OPERATORS: Final[dict[type[exp.Expr], str]] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
 }  # fmt: skip
-"""Comparison -> DuckDB's operator, and the one that means the same with its sides exchanged."""
+"""Comparison -> DuckDB's operator."""
 _FILTERED: Final = {"left": ("INNER", "CROSS", "RIGHT", "SEMI"), "right": ("INNER", "CROSS", "LEFT", "SEMI", "ANTI")}
 """Side -> the joins around which its rows may be left out before."""
 
@@ -130,18 +130,20 @@ def _split(parts: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
 
 def _pair(part: exp.Expr, left: Scope, right: Scope, timezone: _Timezone) -> tuple[Compiled, str, Compiled] | None:
     """Return what a comparison of both sides compares; None for another part of a condition."""
-    operators = _OPERATORS.get(type(part))
-    if operators is None or not all(side.find(exp.Column) for side in (part.this, part.expression)):
+    operator = type(part)
+    if operator not in _OPERATORS or not all(side.find(exp.Column) for side in (part.this, part.expression)):
         return None
     sides = [_side(side, left, right) for side in (part.this, part.expression)]
     if sides not in (["left", "right"], ["right", "left"]):
         return None
-    mine, theirs = (part.this, part.expression) if sides[0] == "left" else (part.expression, part.this)
+    mine, theirs = part.this, part.expression
+    if sides[0] == "right":
+        operator, mine, theirs = FLIPPED[operator], theirs, mine
     one, other = (
         _certain(compile_expression(tree, scope, timezone)) for tree, scope in ((mine, left), (theirs, right))
     )
     one, other = _compared(one, other, timezone)
-    return one, operators[0] if sides[0] == "left" else operators[1], other
+    return one, _OPERATORS[operator], other
 
 
 def _found(name: str, scope: Scope) -> exp.Expr:

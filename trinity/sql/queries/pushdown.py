@@ -6,12 +6,10 @@ here. They are only a hint: the query keeps its WHERE.
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from sqlglot import exp
 
 from trinity.predicates.comparisons import Comparison, conjuncts
+from trinity.predicates.literals import PlainLiteral
 from trinity.spi import TableDefinition
 from trinity.syntax.trees import bare
 
@@ -64,30 +62,10 @@ class _Columns:
         found = Comparison.of(part)
         if found is None or not self._has(found.column):
             return False
-        return all(map(_is_plain, found.values)) and (not found.negated or found.operator is exp.Is)
+        literals = [PlainLiteral.of(value) for value in found.values]
+        certain = all(literal is not None and literal.is_certain for literal in literals)
+        return certain and (not found.negated or found.operator is exp.Is)
 
     def _has(self, column: exp.Column) -> bool:
         is_own = column.table.lower() == self.qualifier if column.table else self.alone
         return is_own and not column.args.get("db") and column.name.lower() in self.known
-
-
-def _is_plain(value: exp.Expr) -> bool:
-    """Return True for a literal whose text in Spark's dialect is certain."""
-    value = value.unnest()
-    if isinstance(value, exp.Neg):
-        number = value.this.unnest()
-        return isinstance(number, exp.Literal) and not number.is_string and _is_plain(number)
-    if isinstance(value, exp.Literal):
-        text = r"[^'\\\x00-\x1f]*" if value.is_string else r"\d+(\.\d*)?([eE][+-]?\d+)?"
-        return re.fullmatch(text, value.name) is not None
-    if isinstance(value, exp.Cast) and isinstance(value.this, exp.Literal) and isinstance(value.to, exp.DataType):
-        return value.to.this in _CASTS and _is_plain(value.this)
-    return isinstance(value, exp.Boolean)
-
-
-_CASTS: Final = frozenset({
-    exp.DType.BOOLEAN, exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.DECIMAL,
-    exp.DType.FLOAT, exp.DType.DOUBLE, exp.DType.TEXT, exp.DType.BINARY, exp.DType.DATE, exp.DType.TIMESTAMPTZ,
-    exp.DType.TIMESTAMPLTZ, exp.DType.TIMESTAMPNTZ,
-})  # fmt: skip
-"""Types whose names are the same once more in Spark's dialect."""

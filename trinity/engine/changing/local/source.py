@@ -17,10 +17,8 @@ from trinity.engine.changing.plan import Equality
 from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded, reads_all
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression, compile_predicate
-from trinity.engine.program import Program
 from trinity.engine.values.arrow_assignment import fitted_texts
 from trinity.spi import Column, TableDefinition, parse_type
-from trinity.syntax.parse import expression_or_none
 
 _MOST_PAIRS: Final = 500_000_000
 """Most pairs of a target row and a source row for which this process evaluates ON one by one."""
@@ -63,7 +61,8 @@ def local_source(pinned: PinnedStatement, timezone: Callable[[], str]) -> LocalS
     if not equalities and pairs > _MOST_PAIRS:
         return NotLocal("ON does not say which values of the source a column equals, and there are many rows")
     scope = Scope([*target_scope(definition, program.target_alias), *columns], SubqueryRows.all_of(program.queries))
-    others = [_equal(name, text, program) for name, text in pinned.facts.equalities.items() if name not in equalities]
+    equal = pinned.facts.equalities.items()
+    others = [_equal(name, value, program.target_alias) for name, value in equal if name not in equalities]
     also = _also([*pinned.facts.others, *others], scope, timezone)
     if isinstance(also, NotLocal):
         return also
@@ -92,10 +91,8 @@ def _also(others: Sequence[exp.Expr], scope: Scope, timezone: Callable[[], str])
     return compile_predicate(exp.and_(*others), scope, timezone) if others else None
 
 
-def _equal(name: str, text: str, program: Program) -> exp.Expr:
-    tree = expression_or_none(text)
-    assert tree is not None
-    return exp.EQ(this=exp.column(name, table=program.target_alias, quoted=True), expression=exp.paren(tree))
+def _equal(name: str, value: exp.Expr, target: str) -> exp.Expr:
+    return exp.EQ(this=exp.column(name, table=target, quoted=True), expression=exp.paren(value))
 
 
 def _one_page(rows: pa.Table, columns: Sequence[ScopeColumn]) -> pa.RecordBatch:
@@ -139,7 +136,7 @@ class LocalEquality(Equality):
 
 
 def compared(
-    definition: TableDefinition, equalities: Mapping[str, str], scope: Scope, timezone: Callable[[], str]
+    definition: TableDefinition, equalities: Mapping[str, exp.Expr], scope: Scope, timezone: Callable[[], str]
 ) -> dict[str, LocalEquality]:
     """Return the equalities that find rows, by column: those whose values Arrow compares as Spark does.
 
@@ -147,14 +144,14 @@ def compared(
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.
     """
     found = dict[str, LocalEquality]()
-    for name, text in equalities.items():
+    for name, tree in equalities.items():
         column = definition.column(name)
-        value = compile_expression(text, scope, timezone)
+        value = compile_expression(tree, scope, timezone)
         if isinstance(value, NotLocal):
             continue
         own, given = parse_type(column.type), value.type
         both = {own.name, given.name}
         if own == given or both <= _WHOLE or both <= _TEXTS:
             # blanks beyond the length of a VARCHAR are compared, and not stored
-            found[name] = LocalEquality(text, own.name != "varchar", own == given or both <= _TEXTS, column, value)
+            found[name] = LocalEquality(tree, own.name != "varchar", own == given or both <= _TEXTS, column, value)
     return found

@@ -21,6 +21,7 @@ from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from sqlglot import exp
 
 
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
@@ -37,14 +38,14 @@ class SparkEquality(Equality):
 
 
 def compared(
-    spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, str]
+    spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, exp.Expr]
 ) -> dict[str, SparkEquality]:
     """Return the equalities that list a column's possible values, by column."""
     if program.source is None or not equalities:
         return {}
     source = program.source.alias(program.source_alias)
     columns = [definition.column(name) for name in equalities]
-    values = [F.expr(text) for text in equalities.values()]
+    values = [F.expr(tree.sql(dialect="spark")) for tree in equalities.values()]
     given = [kind.simpleString() for kind in types_of(source, values)]
     common = [spark_type(column.type) for column in columns]
     if given != common:
