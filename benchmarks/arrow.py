@@ -19,7 +19,7 @@ from trinity import Table
 
 _COMMITS: Final = 20
 _FEW: Final = 10_000
-"""Changes of PyIceberg's case: its upsert takes ten thousand keys for a filter, and looks at every row by itself."""
+"""Number of changes in PyIceberg's case: its upsert turns ten thousand keys into a filter, and compares row by row."""
 
 
 class ArrowBench(FormatsBench):

@@ -19,7 +19,7 @@ from trinity import Column, Table, dbapi
 _NATIVE: Final = "native.default.commits"
 _ROWS: Final = 10_000
 _COMMITS: Final = 12
-"""Per round: more than Delta's own writer makes between two checkpoints."""
+"""Commits a round: more than Delta's own writer makes between two checkpoints."""
 
 
 @dataclass

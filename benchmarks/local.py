@@ -40,10 +40,10 @@ _COLUMNS: Final = [
 _OPTIONS: Final = {"watermark-key": "ts", "tombstone-key": "del"}
 _DAY: Final = 86_400_000_000
 _FEW: Final = 10_000
-"""Changes compared with PyIceberg, whose upsert looks at every row by itself."""
+"""Number of changes in the comparison with PyIceberg, whose upsert compares row by row."""
 _MIB: Final = 2**20
 _ONE_FILE: Final = 2**40
-"""Bytes that no file here has."""
+"""A size in bytes above that of any file here."""
 
 
 def rows_of(ids: np.ndarray, day: int, *, deletes: bool = False) -> pa.Table:

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 _COMMITS: Final = 10_000
 _KEPT: Final = ("1,000 commits", "10,000 commits")
 _EVERY: Final = 20
-"""``compaction.trigger.commits``."""
+"""The value of ``compaction.trigger.commits``."""
 _FORGET: Final = {"history.expire.max-snapshot-age-ms": "0", "history.expire.min-snapshots-to-keep": "20"}
-"""Properties by which an Iceberg table forgets its old versions, each of which its metadata file lists."""
+"""Properties by which an Iceberg table expires old versions, which its metadata file would list."""
 _FEW: Final = 4
-"""Commits of the other table before it takes turns: those that are compared are around its tenth."""
+"""Commits to the other table before it takes turns, so that the compared commits are around its tenth."""
 _TURNS: Final = 12
 _OPENINGS: Final = 7
 _NOTED: Final = {"_trinity", "_delta_log"}

@@ -33,7 +33,7 @@ from benchmarks.timing import Rounds
 _SETTINGS: Final = {**SETTINGS, "spark.driver.memory": "2g", "spark.executor.memory": "2g"}
 _MIB: Final = 2**20
 _IDLE_S: Final = 90
-"""Threads of Spark end after a minute without work, and what watches its Python workers looks every ten seconds."""
+"""Spark's threads end after a minute without work, and the monitor of its Python workers checks every ten seconds."""
 
 
 class _Driver:

@@ -17,7 +17,7 @@ NATIVE_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.catalog.native": "org.apache.iceberg.spark.SparkCatalog",
     "spark.sql.catalog.native.type": "hadoop",
 }
-"""What the peers need of Spark; ``spark.sql.catalog.native.warehouse`` is theirs, too."""
+"""Spark settings of the peers; ``spark.sql.catalog.native.warehouse`` is added."""
 
 NATIVES: Final[Mapping[str, str]] = {
     "Delta": "TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
@@ -27,12 +27,12 @@ NATIVES: Final[Mapping[str, str]] = {
 }
 COPY_ON_WRITE: Final = ("Delta", "Iceberg")
 MERGE_ON_READ: Final[Mapping[str, str]] = {"delta": "Delta, deletion vectors", "iceberg": "Iceberg, merge on read"}
-"""The peer that writes as a format's table of ours does."""
+"""Format -> the peer that writes in the same way."""
 
 _SAME_ROWS: Final = """WHEN MATCHED AND s.del THEN DELETE
                       WHEN MATCHED THEN UPDATE SET *
                       WHEN NOT MATCHED AND NOT s.del THEN INSERT *"""
-"""The MERGE that leaves the rows which an upsert of the same changes leaves, where each change is the newest."""
+"""The MERGE with the effect of an upsert of the same changes, where each change is the newest."""
 
 _numbers: Final = itertools.count()
 

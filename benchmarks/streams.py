@@ -16,12 +16,12 @@ from benchmarks.tables import CatalogBench
 from benchmarks.timing import in_turns
 
 _BATCHES: Final = 200
-"""Fewer where the other tables have less than four million rows, too."""
+"""Number of batches; fewer where tables have fewer than four million rows."""
 _WARM: Final = 10
-"""Batches before, which are not counted."""
+"""Batches of the warm-up, which are not counted."""
 
 _ROWS: Final = 5_000
-"""Of a batch."""
+"""Rows of a batch."""
 
 
 @dataclass

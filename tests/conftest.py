@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # what Spark logs of an error that a test expects would bury the report
 logging.getLogger("SQLQueryContextLogger").disabled = True
 
-# how long an example takes is the machine's affair
+# the duration of an example depends on the machine
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -44,7 +44,7 @@ __all__ = ["spark"]
 
 collect_ignore = ["plugins"]  # projects of their own, with tests of their own
 FORMATS = ("parquet", "iceberg") if "SPARK_REMOTE" in os.environ else ("parquet", "delta", "iceberg")
-"""Over Spark Connect, where test_spark_connect.py runs many of these tests once more, a disk has two formats."""
+"""Over Spark Connect, where test_spark_connect.py repeats many tests, only two formats are on disk."""
 
 
 @pytest.fixture(scope="session")
@@ -126,7 +126,7 @@ def vending(rest_catalog: str, object_server: ObjectServer) -> Iterator[Vending]
 @pytest.fixture
 def glue() -> Iterator[str]:
     """Yield the address of a Glue catalog without tables."""
-    from tests.support.glue import running_glue  # half a second, which no other test needs
+    from tests.support.glue import running_glue  # the import takes half a second
 
     with running_glue() as address:
         yield address

@@ -160,7 +160,7 @@ def test_writers_and_a_compaction_race(folder: Path, monkeypatch: pytest.MonkeyP
 
     def compact(_: int) -> None:
         for _ in range(4):
-            with contextlib.suppress(TrinityError, FileNotFoundError):  # what it reads may be replaced
+            with contextlib.suppress(TrinityError, FileNotFoundError):  # files that it reads may be replaced meanwhile
                 feed_of(folder).compact()
 
     with ThreadPoolExecutor(4) as pool:

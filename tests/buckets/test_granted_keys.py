@@ -17,7 +17,7 @@ from trinity.errors import TrinityError
 from trinity.storage import Credential, Location, ObjectStore, S3Options, grant, learn_options, open_parquet, to_learn
 
 _GONE = 1
-"""A moment long ago, milliseconds since the epoch."""
+"""A time long ago, in milliseconds since the epoch."""
 
 
 @dataclass(eq=False)

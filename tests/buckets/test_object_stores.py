@@ -210,7 +210,7 @@ def test_requests_are_few_and_do_not_grow(plain: Table, object_server: ObjectSer
         "delta": (7, 1, 3),
         "iceberg": (7, 0, 1),
     }[lake.fmt]
-    assert len(first) <= 2 + 10  # the log's names, a checkpoint, and what was committed since
+    assert len(first) <= 2 + 10  # the listing of the log, a checkpoint, and the commits after it
     assert [r for r in first if re.search(r"(?<!checkpoint)\.parquet$", r.path)] == []
 
 

@@ -321,7 +321,7 @@ def test_the_environment_says_what_options_leave_out(cloud: BucketLake, monkeypa
 
 def test_keys_are_told_to_nobody(cloud: BucketLake, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    key = cloud.server.key if isinstance(cloud.server, GoogleServer) else None  # of its file nobody here reads it
+    key = cloud.server.key if isinstance(cloud.server, GoogleServer) else None  # given as text, not as a file
     with cloud.connect(**({"service_account": None, "service_account_key": key} if key else {})) as there:
         texts = said_with_a_key(there, cloud)
     texts += [record.getMessage() for record in caplog.records]

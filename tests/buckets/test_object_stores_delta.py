@@ -60,7 +60,7 @@ def test_checkpoints_say_what_the_commits_said(plain: Table, lake: BucketLake, o
         "_last_checkpoint",
     ]
     for version in (9, 10, 15, 20, 26):
-        with lake.connect() as fresh:  # knows nothing, so begins with a checkpoint
+        with lake.connect() as fresh:  # has read nothing, so begins with a checkpoint
             seen = fresh.table("plain")
             assert seen.splits(version) == plain.splits(version)
     metadata = plain.connector.metadata
@@ -150,7 +150,7 @@ def test_a_damaged_checkpoint_is_passed_over(plain: Table, lake: BucketLake, obj
             stream.write(b"PAR1")
         with lake.connect() as fresh:
             assert fresh.table("plain").splits() == plain.splits()
-            assert fresh.repair("plain").skipped  # nothing is amiss
+            assert fresh.repair("plain").skipped  # no warning
 
 
 def test_who_is_overtaken_by_a_drop_is_told(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
@@ -235,7 +235,7 @@ def test_rows_of_others_are_read_as_deltas_own_reader_does(spark: SparkSession, 
     place = f"{lake.place}/others".replace("s3://", "s3a://")
     vectors = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
     s3.sql("CREATE TABLE own (k INT)")
-    _ = s3.spark.range(1).count()  # by which it reaches the bucket
+    _ = s3.spark.range(1).count()  # starts Spark with the bucket's settings
     made = spark.range(100).selectExpr("id AS k", "'a' AS v", "id % 2 AS `p q`").coalesce(1)
     made.write.format("delta").options(**vectors).partitionBy("p q").save(place)
     spark.sql(f"DELETE FROM delta.`{place}` WHERE k < 10")
@@ -311,7 +311,7 @@ def test_deltas_own_reader_sees_merged_rows_and_its_writer_is_refused(
     table.compact(full=True)
     s3.sql("ALTER TABLE t RENAME COLUMN v TO text")
     table = s3.table("t")
-    for number in range(12):  # beyond a checkpoint
+    for number in range(12):  # past a checkpoint
         table.upsert(pa.table({"k": [number], "ts": [2], "text": ["b"]}))
     table.compact("resolve")
     place = table.location.replace("s3://", "s3a://")

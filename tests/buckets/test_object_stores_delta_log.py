@@ -100,7 +100,7 @@ def test_delta_finds_that_checksums_add_up(
     table.compact("resolve")
     s3.sql("MERGE INTO t USING (SELECT 7 AS k) s ON t.k = s.k WHEN MATCHED THEN DELETE")
     s3.sql("ALTER TABLE t RENAME COLUMN v TO text")
-    for _ in range(5):  # beyond a checkpoint
+    for _ in range(5):  # past a checkpoint
         s3.table("t").upsert(pa.table({"k": [1], "ts": [3], "text": ["c"]}))
     newest = s3.table("t").splits().version
     assert newest > 10
@@ -187,7 +187,7 @@ def test_a_deletion_that_is_cut_off_is_taken_up(
     frequent: Table, lake: BucketLake, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(frequent, 1, 7)
-    for number in range(3):  # from the lowest on
+    for number in range(3):  # the lowest first
         object_server.files.delete_file(f"{frequent.location[5:]}/_delta_log/{number:020d}.json")
     with lake.connect() as fresh:
         table = fresh.table("t")
@@ -234,7 +234,7 @@ def test_a_damaged_commit_after_a_clean_up(cleaned: Table, lake: BucketLake, obj
     assert checksum["numFiles"] == 10
     with object_server.files.open_output_stream(newest[5:]) as stream:
         stream.write(b"{")
-    with lake.connect() as fresh:  # what is left tells whose it is
+    with lake.connect() as fresh:  # the older commits identify the table
         fresh.drop_table("t")
 
 

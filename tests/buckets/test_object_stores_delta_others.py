@@ -50,7 +50,7 @@ def change_first(server: ObjectServer, place: str, kind: str, **fields: Any) -> 
         stream.write("\n".join(map(json.dumps, actions)).encode())
 
 
-@pytest.mark.usefixtures("spark")  # reads the table of others
+@pytest.mark.usefixtures("spark")  # Spark reads the external table
 def test_rows_are_upserted_and_appended(
     theirs: Table, s3: Session, lake: BucketLake, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -114,7 +114,7 @@ def test_checkpoints_say_what_the_commits_said(theirs: Table, lake: BucketLake, 
         assert len(fresh.table("theirs").splits().files) == 12
 
 
-@pytest.mark.usefixtures("spark")  # evaluates the constraint
+@pytest.mark.usefixtures("spark")  # Spark evaluates the constraint
 def test_partitions_and_constraints_are_kept_to(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
     place = f"{lake.place}/parts"
     append_by_delta_rs(lake, place, 0, rows=FIRST, partition_by=["v"])
@@ -198,7 +198,7 @@ def rich(spark: SparkSession, s3: Session, lake: BucketLake) -> Table:
         "delta.enableRowTracking": "true",
     }
     s3.sql("CREATE TABLE own (k INT)")
-    _ = s3.spark.range(1).count()  # by which it reaches the bucket
+    _ = s3.spark.range(1).count()  # starts Spark with the bucket's settings
     rows = spark.range(100).selectExpr("id AS k", "1L AS ts", "'a' AS v", "id % 2 AS `p q`").coalesce(1)
     rows.write.format("delta").options(**settings).partitionBy("p q").save(place)
     spark.sql(f"ALTER TABLE delta.`{place}` RENAME COLUMN v TO text")

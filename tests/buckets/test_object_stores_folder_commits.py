@@ -302,7 +302,7 @@ def test_writers_and_a_compaction_race(theirs: Theirs, monkeypatch: pytest.Monke
 
     def compact(_: int) -> None:
         for _ in range(4):
-            with contextlib.suppress(TrinityError, OSError):  # what it reads may be replaced
+            with contextlib.suppress(TrinityError, OSError):  # files that it reads may be replaced meanwhile
                 theirs.feed().compact()
 
     with ThreadPoolExecutor(6) as pool:

@@ -205,7 +205,7 @@ def test_a_look_costs_the_same_after_any_number_of_commits(
         appends.append(requests_of(lambda: theirs.upsert(SECOND)))
         theirs.splits()
         looks.append(requests_of(theirs.splits))
-        first.append(requests_of(fresh) - 2 * len(theirs.splits().files))  # each one's footer is asked for
+        first.append(requests_of(fresh) - 2 * len(theirs.splits().files))  # the footer of each file is read
     assert looks == [2, 2, 2], "the files, and the claims"
     assert appends == [20, 20, 20], "of two files"
     assert len(set(first)) == 1
@@ -350,7 +350,7 @@ def test_rows_are_merged(spark: SparkSession, theirs: Table, s3: Session, object
     assert theirs.log().count() == 5
     assert s3.sql("SELECT k FROM theirs WHERE p = 'z%'").first()["k"] == 3
     assert sorted((row["k"], row["v"]) for row in theirs.to_arrow().to_pylist()) == merged(theirs)
-    refusal("NOT_SUPPORTED", lambda: s3.sql("DELETE FROM theirs WHERE k = 1"))  # nothing could mark the row (U6)
+    refusal("NOT_SUPPORTED", lambda: s3.sql("DELETE FROM theirs WHERE k = 1"))  # no column for the mark (U6)
     copied = s3.sql("CREATE TABLE copied AS SELECT * FROM theirs")
     assert copied is not None
     assert s3.table("copied").to_df().count() == 3

@@ -42,14 +42,14 @@ from tests.support.paths import TESTS
 from trinity import Column, Session
 
 ELSEWHERE: Final = {"region": "eu-west-1"}
-"""Another way to the same store: the process has not tried yet that it puts if absent."""
+"""Options for the same store under which the process has not yet tested conditional puts."""
 CHECKPOINTS: Final = {"delta.checkpointInterval": "2"}
-"""Delta writes a checkpoint with the append that is killed."""
+"""With these properties Delta writes a checkpoint with the append that is killed."""
 INTERVALS: Final = {"parquet": {"checkpoint-interval": 2}}
-"""So does Parquet."""
+"""With these options Parquet does, too."""
 CHILD: Final = TESTS / "crash" / "in_bucket.py"
 FEWEST: Final = 3
-"""Requests that write which each of what is killed makes."""
+"""Every action that is killed makes at least this many requests that write."""
 COMPACTIONS: Final = ("minor", "resolve", "full")
 
 
@@ -69,7 +69,7 @@ def test_an_append_that_is_killed_at_any_request(lake: BucketLake, object_server
     with lake.connect(**ELSEWHERE) as session, watched(lake) as moments:
         session.table("t").append(ROWS, txn=("crash", 1))
     seen = [check_plain_append(lake, object_server, moments.put_back(moment)) for moment in moments.found]
-    assert sorted(seen) == seen  # as before up to the commit, as after from then on
+    assert sorted(seen) == seen  # before the commit the old state, then the new one
     assert {seen[0], seen[-1]} == {2, 4}
     assert len(seen) > 2
 
@@ -118,7 +118,7 @@ def test_a_table_is_defined_or_not(lake: BucketLake, spark: SparkSession, action
         moments.put_back(moment)
         with lake.connect() as session:
             seen.append(check_defined(session, lake, action, f"{action} killed {moment.where}"))
-    assert sorted(seen) == seen  # as before up to some request, as after from then on
+    assert sorted(seen) == seen  # up to some request the old state, then the new one
     assert seen[0] < seen[-1]
 
 
@@ -141,7 +141,7 @@ def check_defined(session: Session, lake: BucketLake, action: str, where: str) -
     table.vacuum("0 seconds")
     assert len(stored(lake.server, table)) == (2 if action == "drop" else 4), where
     assert unneeded(lake, table) == [], where
-    if lake.fmt != "iceberg":  # whose names tell nothing of what was dropped
+    if lake.fmt != "iceberg":  # the catalog of which does not record dropped tables
         session.maintain("lake.default", vacuum="0 seconds")
         known = [session.table(name).location for name in session.list_tables("lake", "default")]
         there = [f"s3://{name}" for name in objects(lake.server, f"{lake.place}/default")]
@@ -226,7 +226,7 @@ def test_a_process_that_is_killed_at_any_request(tables: None, lake: BucketLake,
     for number, moment in enumerate(moments.found):
         moments.put_back(moment)
         seen.append(check(lake, action, f"{action} killed {moment.where}", number))
-    assert sorted(seen) == seen  # as before up to the commit, as after from then on
+    assert sorted(seen) == seen  # before the commit the old state, then the new one
     assert seen[0] < seen[-1] or action == "minor"
     assert len(seen) > 2
 

@@ -78,7 +78,7 @@ def test_what_others_put_there_stays(s3: Session, plain: Table, lake: BucketLake
     s3.drop_table("plain")
     kept = ObjectStore(plain.location)
     kept.put("_delta_log/00.json", b"{}")
-    assert swept(s3) == 1  # of the dropped one, which somebody wrote into
+    assert swept(s3) == 1  # an object that was put into the dropped table
     assert [entry.path for entry in store.list()] == ["data/part.parquet", "metadata/00000.metadata.json"]
 
 

@@ -97,7 +97,7 @@ def test_the_environment_says_what_is_left_out(
         monkeypatch.setenv(name, value)
     options = kind().resolved()
     assert {name: getattr(options, name) for name in found} == found
-    if kind.keys:  # a key that is given is not mixed with one of the environment's, nor is none at all
+    if kind.keys:  # a given key, or none, is not combined with parts of one from the environment
         given = {"sas_token": "own"} if kind is AzureOptions else {"bearer_token": "own"}
         for resolved in (kind.of(given).resolved(), kind.of({"anonymous": True}).resolved()):
             assert all(getattr(resolved, name) is None for name in found)

@@ -95,7 +95,7 @@ def test_a_forgotten_event_leaves_the_versions_as_they_are(applying: Session) ->
     target.apply(upsert(1, 10, "a", "x"), upsert(1, 20, "a", "y"), delete(1, 30))
     target.table.compact(full=True)
     target.apply(upsert(2, 1, "b"))
-    target.table.compact(full=True)  # their time counts from the compaction before
+    target.table.compact(full=True)  # their retention counts from the previous compaction
     assert {*target.table.log().to_arrow()["_tier"].to_pylist()} == {"base"}
     target.apply(upsert(1, 40, "c"))
     expected = [("a", "y", 10, 30), ("b", None, 1, None), ("c", None, 40, None)]

@@ -29,7 +29,7 @@ def found(session: Session, tool: str, texts: list[str], invalid: str = "refuse"
     columns = [Column(name, kind) for name, kind in COLUMNS.items()]
     rows = _READ[tool](frame, columns, ["k"], invalid=invalid)  # type: ignore[operator]
     with spark_errors():
-        shown = rows.selectExpr(*(f"{_SHOWN.get(n, n)} AS {n}" for n in COLUMNS), "_watermark")  # which fails, too
+        shown = rows.selectExpr(*(f"{_SHOWN.get(n, n)} AS {n}" for n in COLUMNS), "_watermark")  # it must fail, too
         return [tuple(row)[:-1] for row in shown.collect()]
 
 
@@ -119,7 +119,7 @@ FOUND: Final = [
     ("debezium", '{"before": null, "after": {"k": 2}, "source": {"l#sn": "18"}, "op": "r"}'),
     ("canal", '{"type": "INSERT", "es": 1, "data": [{"k": 4, "s": {"#k": "\U0001d538", "n": "\\ud835\\udd38"}}]}'),
 ]
-"""What generated messages showed of the test itself: a position that was not asked for, a character that is escaped."""
+"""Messages that showed faults of the test itself: a position that was not asked for, an escaped character."""
 
 
 @pytest.mark.full

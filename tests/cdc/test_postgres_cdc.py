@@ -222,7 +222,7 @@ def test_types(shop: Shop) -> None:
     )
     slot = shop.slot()
     slot.create(shop.tables)
-    # as text both ways: a REAL is not Python's, and NaN is not itself
+    # compared as text: Python has no REAL, and NaN does not equal itself
     shown = {
         "d": "CAST(d AS STRING)", "t": "CAST(t AS STRING)", "z": "CAST(z AS STRING)", "x": "hex(x)", "o": "hex(o)",
         "r": "CAST(r AS STRING)", "f": "CAST(f AS STRING)",
@@ -243,7 +243,7 @@ def test_types(shop: Shop) -> None:
 
 
 LONG = "(SELECT string_agg(md5(i::text || {0}), '') FROM generate_series(1, 200) i)"
-"""A text that does not become short by compression."""
+"""A text that stays long under compression."""
 
 
 @pytest.mark.full

@@ -159,7 +159,7 @@ def test_full_compaction_shows_rounds(session: Session, tiered_fmt: str) -> None
     table.delete([{"k": 3}])
     assert shown(table, first) == one
     third = put(table, (2, 9, 0), (2, 20, 2), (1, 12, 5)) + 1
-    sides = {"update_postimage": (5, 2), "update_preimage": (4, 2)}  # of row 2 its time alone changed
+    sides = {"update_postimage": (5, 2), "update_preimage": (4, 2)}  # only the time of row 2 changed
     updated = [(third, side, k, v) for side, values in sides.items() for k, v in zip((1, 2), values, strict=True)]
     two = [(third, "delete", 3, 3), *updated]
     put(table, (9, 1, 9))

@@ -37,7 +37,7 @@ def test_files_without_the_keys_are_not_read(session: Session, tiered_fmt: str) 
     put(table, pa.int32(), (201, 10, "b"))
     before = put(table, pa.int32(), (300, 10, "c"))
     last = put(table, pa.int32(), (200, 20, "d"), (201, 5, "late"))
-    assert len(table.changes(before).inputFiles()) == 3  # of 4 in the log, and a base of 2
+    assert len(table.changes(before).inputFiles()) == 3  # there are 4 in the log, and 2 in the base
     assert feed(table, before) == defined_changes(table, before, last)
     before = put(table, pa.int32(), (7, 20, "e"))
     last = put(table, pa.int32(), (7, 30, "f"), (8, 30, "g"), (400, 1, "h"))
@@ -83,7 +83,7 @@ def test_keys_that_have_no_bounds_and_many_keys(
     put(table, kind, (99.5, 20, "newer"), (3.0, 5, "late"), (4.0, 15, "on"))
     last = put(table, kind, (-math.inf, 20, "x"), (99.0, 30, "again"))
     found = feed(table, first)
-    nan = {change for change in found if math.isnan(change[2][0])}  # which Python takes for no key at all
+    nan = {change for change in found if math.isnan(change[2][0])}  # found by isnan, as NaN equals nothing in Python
     assert sorted((kind, row[1:]) for kind, _, row in nan) == [
         ("update_postimage", (20, "now")),
         ("update_preimage", (10, "nan")),

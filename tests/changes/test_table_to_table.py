@@ -81,7 +81,7 @@ def test_totals_take_back_what_changed(session: Session, source: str, target: st
     first = add_up(orders, totals)
     assert summed(totals) == expected(orders) == {"ann": (30, 2), "bob": (5, 1), "cid": (0, 1)}
     assert add_up(orders, totals).skipped
-    put(orders, (1, "ann", 11, 20), (3, "ann", 7, 20), (2, "eve", 99, 5))  # another sum, another customer, too late
+    put(orders, (1, "ann", 11, 20), (3, "ann", 7, 20), (2, "eve", 99, 5))  # another amount, customer, a late row
     orders.delete([4])
     put(orders, (1, "ann", 12, 30))  # twice between two triggers
     orders.compact(full=True)

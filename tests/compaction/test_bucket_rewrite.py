@@ -92,7 +92,7 @@ def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: st
     assert {f.tier for f in table.splits().files} == {Tier.BASE}
     assert shown(table) == before
     check_in_order(table, KEYS[key])
-    # what was put aside still beats what comes late (K6)
+    # tombstones in the sidecar still beat late rows (K6)
     deleted = set(range(-1000, 101_000)) - {r[1] for r in before}
     upsert(table, [row(n, 9, "late") for n in sorted(deleted)[::50]])
     late = shown(table)

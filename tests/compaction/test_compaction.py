@@ -169,8 +169,8 @@ def test_tombstone_retention_forgets(session: Session, fmt: str) -> None:
     table = session.create_table(f"{fmt}.default.short", columns, primary_key=["k"], properties=options)
     fill(table, 0, 2, 10, "a")
     fill(table, 0, 1, 20, "", gone=True)
-    table.compact(full=True)  # puts the tombstone aside
-    table.compact(full=True)  # its time is over
+    table.compact(full=True)  # moves the tombstone to the sidecar
+    table.compact(full=True)  # its retention has expired
     fill(table, 0, 1, 15, "forgotten")
     assert rows(table) == {(0, "forgotten"), (1, "a")}
 

@@ -98,7 +98,7 @@ def test_a_limit_that_is_not_reached_starts_nothing(tmp_path: Path) -> None:
 
 def test_the_writer_compacts_once_the_log_is_large(session: Session, tiered_fmt: str) -> None:
     table = made(session, tiered_fmt, log_share="0.5", commits="3")
-    fill(table, 0, 1000)  # of nothing but log
+    fill(table, 0, 1000)  # the table has only a log
     assert operations(table)[2:] == ["compact"]
     fill(table, 0, 10, ts=2)
     fill(table, 0, 10, ts=3)

@@ -34,11 +34,11 @@ from trinity import Session, Table
 from trinity.spi import CommitResult, RewriteTableHandle
 
 LATE = pa.table({"id": [3, 2], "ts": [15, 20], "deleted": [False, False], "v": ["c late", "b tie"], "p": ["x", "y"]})
-"""A row that is older than the tombstone of its key, and one as new as the version that it meets."""
+"""One row older than its key's tombstone, and one as new as the stored version of its key."""
 AFTER_LATE = LIVE - {(2, "b2")} | {(2, "b tie")}
 
 
-# a table of a catalog is compacted by its name there
+# a federated table is compacted under its name in its catalog
 OTHERS = (("delta", delta_rs), ("iceberg", spark_iceberg))
 LOCATED = [c for c in cases(pyarrow_dataset, spark_iceberg) if c.id != "pyiceberg"]
 

@@ -144,7 +144,7 @@ def test_folds_in_levels_change_no_read(
 ) -> None:
     """A table that is not compacted has the same rows: late ones, ties, tombstones and NULLs among them."""
     monkeypatch.setattr(levels, "FAN", 2)
-    monkeypatch.setattr("trinity.engine.compacting.plan.LEVELLED_SHARE", 99.0)  # the base is of few rows
+    monkeypatch.setattr("trinity.engine.compacting.plan.LEVELLED_SHARE", 99.0)  # the base has few rows
     chance = random.Random(engine)
     trigger: dict[str, Any] = {"compaction.trigger.commits": "3"}
     left, folded = (

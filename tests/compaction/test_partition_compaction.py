@@ -86,7 +86,7 @@ def test_compaction_splits_partitions_that_are_large_or_have_buckets(
     assert rows(regions) == before
     files = sorted(regions.splits().files, key=lambda f: (f.partition["region"], f.stats["id"].min))
     assert len(files) > 3
-    for one, other in pairwise(files):  # ranges of the key, which leave files out well
+    for one, other in pairwise(files):  # key ranges of files, by which pruning is effective
         assert one.partition != other.partition or one.stats["id"].max < other.stats["id"].min
     regions.set_properties({"bucket": "3"})
     put(regions, ["eu", "us"], range(200), 30, "c")

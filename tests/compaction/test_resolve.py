@@ -98,7 +98,7 @@ def test_small_runs_are_folded_and_large_ones_stay(numbers: Table) -> None:
         wanted.update(expected((range(start, start + 10), f"c{start}")))
         assert rows(numbers) == wanted
     runs = {f.path: f for f in base(numbers) if not f.bucket}
-    assert len(runs) == 2  # the second small one took in the first
+    assert len(runs) == 2  # the second small run replaced the first
     kept = runs[large.path].deletes
     assert kept is not None
     assert kept.rows == 10
@@ -197,7 +197,7 @@ def test_vacuum_keeps_positions_as_long_as_a_version_needs_them(numbers: Table) 
     for n in (2, 3):
         fill(numbers, 0, 5, n, f"b{n}")
         numbers.compact("resolve")
-    folder, pattern = Path(numbers.location, "_trinity", "deletes"), "*-*"  # whatever an older release called them
+    folder, pattern = Path(numbers.location, "_trinity", "deletes"), "*-*"  # older releases used other names
     orphan = folder / f"{'0' * 32}-000000-00000000-000000.parquet"
     if numbers.name.catalog == "delta":
         folder, pattern = Path(numbers.location), "*.bin"

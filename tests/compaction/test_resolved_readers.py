@@ -69,7 +69,7 @@ def test_r1_delta_s_own_readers_see_the_merged_rows(session: Session) -> None:
         wanted = sorted(merged.items())
         spark = session.spark.read.format("delta").load(numbers.location)
         assert sorted((r.k, r.v) for r in spark.collect()) == wanted
-        assert spark.where("k = 7").count() == 1  # by statistics that still hold
+        assert spark.where("k = 7").count() == 1  # from statistics that are still valid
         query = QueryBuilder().register("t", DeltaTable(numbers.location)).execute("SELECT k, v FROM t")
         found = pa.table(query.read_all()).to_pylist()
         assert sorted((r["k"], r["v"]) for r in found) == wanted

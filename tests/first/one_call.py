@@ -23,7 +23,7 @@ _LOADED: Final = [
     "trinity.engine.compacting.compact", "trinity.engine.feed.spark.change_feed", "trinity.applying.spark.history",
     "trinity.journal.backends.warehouse.backend", "trinity.engine.reading.merged_read",
 ]  # fmt: skip
-"""What the server has imported, which takes longer than a call; it has made none."""
+"""Modules that the server has imported, which takes longer than a call; it has called none of them."""
 _AT_ONCE: Final = 4
 
 
@@ -58,7 +58,7 @@ FORMS: Final = {
     "ALTER": "session.sql('ALTER TABLE t ADD COLUMN w INT')",
     "a cursor": "trinity.dbapi.connect(warehouse='w2').cursor().execute('SELECT 1').fetchall()",
 }
-"""Further ways to make a call, by name; with a session, a table, another keyed one, and Arrow data."""
+"""Further forms of calls, by name; they use a session, a table, another keyed table, and Arrow data."""
 
 
 class Outcome(NamedTuple):
@@ -96,7 +96,7 @@ def outcomes(names: Sequence[str], fmt: str, folder: Path, java: str | None = No
     """
     context = mp.get_context("forkserver")
     context.set_forkserver_preload(_LOADED)
-    with ThreadPoolExecutor(_AT_ONCE if java is not None else 1) as threads:  # a Spark needs the machine
+    with ThreadPoolExecutor(_AT_ONCE if java is not None else 1) as threads:  # Spark needs all of the machine
         return list(threads.map(lambda name: _forked(context, name, fmt, folder / name, java), names))
 
 

@@ -16,7 +16,7 @@ from tests.hostile.calls import calls
 
 NAMES: Final = (*(call.name for call in calls()), *FORMS)
 SOME: Final = tuple(dict.fromkeys(["Table.to_df", "trinity.cdc.follow", *FORMS, *NAMES[::15]]))
-"""What the short tier calls."""
+"""The calls of the short tier."""
 
 
 def bad(found: list[Outcome]) -> list[Outcome]:

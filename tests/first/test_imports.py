@@ -94,7 +94,7 @@ OF_SPARK = {
     "trinity.spark.class_lookups": "changes a Spark that was just started",
     "trinity.spark.jars": "while Spark is started, under its lock",
 }
-"""Modules that import pyspark by themselves, and why that is not its first import by one of several threads."""
+"""Modules that import pyspark directly -> why that is not its first import in one of several threads."""
 
 
 def test_pyspark_is_imported_in_one_place() -> None:
@@ -135,7 +135,7 @@ SPARK_DOORS = (
     "import trinity.engine.feed.spark.change_feed", "import trinity.applying.spark.history",
     "import trinity.journal.backends.warehouse.backend", "from trinity.spark_names import SparkContext",
 )  # fmt: skip
-"""What calls of a session load when they are made first, each of which needs pyspark."""
+"""Modules that calls of a session load at first, each of which needs pyspark."""
 
 
 @pytest.mark.parametrize("lines", [DOORS, SPARK_DOORS], ids=["without pyspark", "with pyspark"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HALF_IMPORTED = "half = types.ModuleType('pyspark')"
-"""As another thread's import leaves it, for as long as that lasts."""
+"""The state of pyspark while another thread is importing it."""
 HALF_STARTED = f"""
 {HALF_IMPORTED}
 class SparkContext:

@@ -82,7 +82,7 @@ def test_rows_that_come_back_are_live_again(seats: Table, restore: Restore, chec
     for table in (seats, elsewhere(seats)):
         assert shown(table) == [("a", 5, "a"), ("b", 5, "b")]
     seats.upsert(rows(("a", 3, "late"), ("c", 1, "c")))
-    if checkpointed:  # Trinity's own commit has said what is in force
+    if checkpointed:  # Trinity's own commit has recorded the restored state
         checkpoint(seats, 5)
     wanted = [("a", 5, "a"), ("b", 5, "b"), ("c", 1, "c")]
     assert shown(seats) == wanted

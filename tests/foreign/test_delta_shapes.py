@@ -28,7 +28,7 @@ def test_the_files_of_a_version_are_those_that_the_log_says(tmp_path: Path, shap
         files = session.register("theirs", "delta", tmp_path / "theirs").splits().files
         rows = sum(pq.read_metadata(file.path).num_rows - (file.deletes.rows if file.deletes else 0) for file in files)
         assert len({file.path for file in files}) == len(files)
-        if shape is not SHAPES["vectors"]:  # external files' rows are those that Delta's reader leaves
+        if shape is not SHAPES["vectors"]:  # row counts of external files exclude deleted rows
             assert rows == len(wanted)
             assert all(pq.read_metadata(file.path).num_rows == file.rows for file in files if file.rows_known)
         if shape.by_delta_rs:

@@ -66,7 +66,7 @@ def test_columns_of_others_stay(session: Session, fmt: str, kind: str) -> None:
         features = "'delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true'"
         other(f"ALTER TABLE {{t}} SET TBLPROPERTIES ({features})")
     other(
-        "ALTER TABLE {t} ADD COLUMN first STRING FIRST",  # before one that is older
+        "ALTER TABLE {t} ADD COLUMN first STRING FIRST",  # before an older row version
         "ALTER TABLE {t} RENAME COLUMN v TO said",
         "ALTER TABLE {t} ALTER COLUMN extra TYPE BIGINT",
         "ALTER TABLE {t} ALTER COLUMN said COMMENT 'theirs'",
@@ -324,7 +324,7 @@ def test_icebergs_own_care_loses_nothing(session: Session) -> None:
     other("CALL iceberg.system.expire_snapshots(table => 'default.t', older_than => TIMESTAMP '2099-01-01 00:00:00')")
     for path in Path(table.location).rglob("*"):
         os.utime(path, (time.time() - 30 * 86400,) * 2)
-    for listing in ("false", "true"):  # the one skips hidden folders, the other does not
+    for listing in ("false", "true"):  # one listing skips hidden folders, the other does not
         call = f"CALL iceberg.system.remove_orphan_files(table => 'default.t', prefix_listing => {listing})"
         assert [r for r in other(call) if "_trinity" in r[0]] == []
     assert table.upsert(pa.table({"k": pa.array([3], pa.int32()), "w": [1]}), txn=("app", 1)).skipped

@@ -19,7 +19,7 @@ KINDS = {
 }
 BY_POSITION = {
     "delta": "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
-    # a delete file is then about any number of data files
+    # a delete file then applies to several data files
     "iceberg": "ALTER TABLE {t} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read', 'write.update.mode' = "
     "'merge-on-read', 'write.merge.mode' = 'merge-on-read', 'write.delete.granularity' = 'partition')",
 }
@@ -57,7 +57,7 @@ def test_row_versions_that_others_deleted_are_no_candidates(session: Session, fm
     add(table, (1, 2, "a2"), (5, 2, "e"))
     before = table.splits().version
     other("DELETE FROM {t} WHERE k = 2")
-    other("DELETE FROM {t} WHERE k = 1 AND w = 2")  # what it beat is seen again
+    other("DELETE FROM {t} WHERE k = 1 AND w = 2")  # the row version that it beat is visible again
     other("UPDATE {t} SET v = 'theirs' WHERE k = 3")
     assert deleted(table, Tier.LOG) == 3
     assert shown(table) == [(1, "a"), (3, "theirs"), (4, "d"), (5, "e")]
@@ -76,7 +76,7 @@ def test_row_versions_that_others_deleted_are_no_candidates(session: Session, fm
     assert shown(table) == live[1:-1]
     changes = {(r.k, r._change_type) for r in table.changes(before).collect()}
     assert changes == {(1, "delete"), (5, "delete")}
-    add(table, (5, 1, "late"), (3, 2, "newer"))  # no tombstone is there to beat it
+    add(table, (5, 1, "late"), (3, 2, "newer"))  # there is no tombstone that would beat it
     live = [(2, "again"), (3, "newer"), (4, "d2"), (5, "late")]
     assert shown(table) == live
     if kind == "deduplicate":
@@ -97,7 +97,7 @@ def test_rows_of_plain_tables_that_others_deleted_stay_deleted(session: Session,
     add(table, (1, 1, "a"), (2, 1, "b"), (3, 1, "c"), (4, 1, "d"))
     other("DELETE FROM {t} WHERE k = 2")
     assert shown(table) == [(1, "a"), (3, "c"), (4, "d")]
-    table.update("k = 3", {"v": "'mine'"})  # writes the file anew
+    table.update("k = 3", {"v": "'mine'"})  # rewrites the file
     assert shown(table) == [(1, "a"), (3, "mine"), (4, "d")]
     other("DELETE FROM {t} WHERE k = 4")
     assert deleted(table, Tier.LOG) == 1

@@ -18,7 +18,7 @@ from trinity import Session, TrinityError
 
 DAY: Final = 86_400_000_000
 UNABLE: Final = (pyiceberg, delta_rs_by_partition)
-"""Writers that cannot write such years themselves, or write rows with a column ``p`` alone."""
+"""Writers that cannot write such years, or whose rows must have a column ``p``."""
 
 
 def rows(*days: int) -> pa.Table:

@@ -33,7 +33,7 @@ KEYED: dict[str, Mapping[str, str]] = {
         "fields.n.aggregate-function": "sum",
         "fields.v.aggregate-function": "listagg",
     },
-    # without an ordering all row versions tie, and a rewrite by others may lose their order (L3)
+    # without an ordering column all row versions tie, and a rewrite by others may lose their order (L3)
     "aggregation": {
         "merge-engine": "aggregation",
         "fields.default-aggregate-function": "max",
@@ -94,7 +94,7 @@ class Twins:
         if self.own.properties.get("merge-engine") != "first-row":
             assert shown(self.shared) == shown(self.own)
             return
-        # all row versions tie: of a key that another engine's rewrite touched any of them may be the first by now (L3)
+        # all row versions tie: after another engine's rewrite, any version of a key may be the first (L3)
         keys, found = ([r.k for r in t.to_df().orderBy("k").collect()] for t in (self.own, self.shared))
         assert found == keys
         assert all(r.v == f"{r.k}.{r.w}" and r.n == r.k + r.w for r in self.shared.to_df().collect())
@@ -112,7 +112,7 @@ def test_rewrites_and_appends_by_others(session: Session, fmt: str, kind: str) -
     twins.both(lambda t: t.upsert(rows([1, 4, 11], 8)))
     rewrite(other)  # base and log into one
     twins.check()
-    twins.both(lambda t: t.upsert(rows([0, 4, 5], 3)))  # late: they meet what compaction put aside
+    twins.both(lambda t: t.upsert(rows([0, 4, 5], 3)))  # late rows, folded with the versions that compaction keeps
     other.add(rows([5, 6, 20], 9))
     twins.own.upsert(rows([5, 6, 20], 9))
     twins.check()

@@ -162,7 +162,7 @@ def test_vacuum_leaves_branches_and_tags_their_files(table: Table) -> None:
 @pytest.mark.parametrize("left", ["rolled back", "staged"])
 def test_vacuum_forgets_what_no_branch_leads_to(table: Table, left: str) -> None:
     first = newest(table)
-    if left == "staged":  # with `spark.wap.id`, there is no branch from the start
+    if left == "staged":  # with `spark.wap.id`, no branch existed at the start
         loaded = branched(table)
         theirs(table, 2, branch="b")
         loaded.refresh().manage_snapshots().remove_branch("b").commit()

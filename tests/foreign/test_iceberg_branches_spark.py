@@ -66,7 +66,7 @@ def test_what_comes_to_main_is_the_tables(session: Session) -> None:
     other("CALL iceberg.system.publish_changes('default.t', 'load-1')")
     live |= {5: "staged"}
     agrees()
-    for spark in (other.spark, session.spark):  # under which Spark's own reads and writes are of another branch
+    for spark in (other.spark, session.spark):  # with it, Spark's own reads and writes use another branch
         spark.conf.set("spark.wap.branch", "audited")
     try:
         theirs("", 7, "audited")

@@ -177,7 +177,7 @@ def test_a_session_reads_what_was_written_since_in_a_bucket(
     plain.append(ROWS)
     before = set(objects(object_server, plain.location))
     plain.append(ROWS)
-    assert len(plain.splits().files) == 2  # which this session remembers
+    assert len(plain.splits().files) == 2  # this session has it in memory
     reached = plain.connector.metadata.history(plain.handle)[-1]
     for name in set(objects(object_server, plain.location)) - before:
         if log in f"/{name}":
@@ -212,7 +212,7 @@ def test_a_stream_notices(table: Table, way: PutBack, commits: int, tmp_path: Pa
         with refused("INVALID_ARGUMENTS", f"{reached['version']}", f"'{table.name}'", *ANEW):
             offset(seen, reached)
         if way is not _repair:
-            again = offset(seen, before)  # what it had read is there
+            again = offset(seen, before)  # the versions that it had read still exist
             assert (again["version"] > before["version"]) == (commits > 0)
 
 
@@ -237,7 +237,7 @@ def test_a_batch_is_refused_whose_end_is_gone(table: Table, tmp_path: Path) -> N
 def test_an_offset_of_an_older_release_is_bound_by_the_next(table: Table) -> None:
     put(table, 1)
     old = {"version": offset(table)["version"], "table": table.definition.id}
-    assert offset(table, old) == old  # Spark would take another text for news
+    assert offset(table, old) == old  # Spark would take another text for a new offset
     put(table, 2)
     assert offset(table, old)["commit"] == offset(table)["commit"] != ""
 
@@ -364,7 +364,7 @@ def writing_stream(table: Table) -> Callable[[int], None]:
         return None if txn[1] == 2 else (table.upsert(pa.table({"id": number}), txn=txn), "")
 
     batches = Batches(table, StreamOptions("checkpoints/q", apply=commit), -1)
-    return partial(unwrap(Batches.write), batches, rows)  # without the check of what rows are
+    return partial(unwrap(Batches.write), batches, rows)  # without the check of argument types
 
 
 @pytest.mark.parametrize("way", WAYS[:2])

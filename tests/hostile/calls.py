@@ -23,7 +23,7 @@ from trinity import Check, Column, TableName, cdc, dbapi
 from trinity.external import ExternalTables
 
 MODULES: Final = (trinity, dbapi, cdc)
-"""Whose ``__all__`` is public."""
+"""The modules whose ``__all__`` is public."""
 
 ROW: Final = pa.table({"k": [1], "v": ["x"]})
 
@@ -61,7 +61,7 @@ EXTREME: Final[tuple[Any, ...]] = (
     [Column("a", "int"), Column("A", "int")], [Column("a", "int", default="java_method('x')")],
     TableName("parquet", "default", "\0"),
 )  # fmt: skip
-"""Values that some callable or other does not expect."""
+"""Values that some callables do not expect."""
 
 PROPER: Final[dict[str, tuple[Any, ...]]] = {
     "name": ("t", "k", "v", "other", "parquet.default.t"),
@@ -100,7 +100,7 @@ PROPER: Final[dict[str, tuple[Any, ...]]] = {
     "sizes": ([],),
     "size": (1, 0, 2),
 }
-"""Values that make sense, by the parameter's name."""
+"""Parameter name -> valid values."""
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.inner
 
 CALLS: Final = tuple(calls())
 LONGEST: Final = 3000
-"""Characters of a message."""
+"""The most characters of a message."""
 ENDING: Final = ("Session.close", "Session.use", "Connection.close", "Connection.execute", "Cursor.execute")
-"""What changes the subject itself, or may."""
+"""Calls that change the subject itself, or may."""
 
 
 class Nothing:
@@ -92,7 +92,7 @@ def arguments(draw: st.DrawFn, call: Call) -> tuple[list[Any], dict[str, Any]]:
             names["option"] = value
         elif parameter.default is parameter.empty or draw(st.booleans()):
             names[parameter.name] = value
-    if places:  # behind all others
+    if places:  # positional arguments follow all others
         places = [*names.values(), *places]
         names = {}
     return places, names
@@ -207,7 +207,7 @@ CASES: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("Cursor.execute", {"operation": "SELECT ?", "parameters": [10**38]}, "NUMERIC_VALUE_OUT_OF_RANGE"),
     ("Connection.archive", {"table": "../../x"}, "INVALID_ARGUMENTS"),
 ]
-"""What was raised raw, each shrunk to a call."""
+"""Calls that once raised an internal error, each shrunk."""
 
 
 @pytest.mark.parametrize(("name", "arguments", "code"), CASES)

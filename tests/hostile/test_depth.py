@@ -36,7 +36,7 @@ CHAINED: Final[dict[str, Callable[[int, str], str]]] = {
 }
 LEVELS, TERMS = 500, 10_000
 BEYOND: Final = {"minus": 20_000}
-"""Levels that no stack holds, where 3000 are not enough."""
+"""Kind of nesting -> levels that exceed any stack, where 3000 do not."""
 
 
 def outcome(work: Callable[[], Any]) -> str:
@@ -152,6 +152,6 @@ def test_deep_statements_on_spark(deep: Table) -> None:
         )
     }
     assert next(iter(found.values())) == "done"
-    # how much Spark's stack holds of the others hangs on what the JVM has compiled by then
+    # how deep Spark's stack reaches depends on what the JVM has compiled so far
     assert set(found.values()) <= {"done", "NOT_SUPPORTED"}
     assert {(r.id, r.v, r.s) for r in deep.to_df().collect()} == {(1, 1, "a"), (2, 2, "b")}

@@ -29,7 +29,7 @@ LONG = {
     "sql": "(a = 'b') AND " * 7_000,
 }
 MOST = 2000
-"""Characters of a message."""
+"""The most characters of a message."""
 
 
 def shown(work: Callable[[], Any]) -> str:

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.inner
 
 CORE = "kanarienvogel"
 SECRETS = (f"{CORE}77", f'7/7 {CORE}\'s@"käfig"%&=')
-"""A plain one, and one that URLs, JSON and Python write in other ways."""
+"""A plain secret, and one that URLs, JSON and Python escape."""
 NOBODY = "127.0.0.1:1"
-"""Where no server answers."""
+"""An address without a server."""
 CONNECTORS = [
     p.name for p in entry_points(group="trinity.formats") if p.name in ("parquet", "delta", "iceberg", "memory")
 ]

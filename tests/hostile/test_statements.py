@@ -24,7 +24,7 @@ pytestmark = pytest.mark.inner
 FEW: Final = 20
 MANY: Final = int(os.environ.get("HOSTILE_EXAMPLES", "3000"))
 LONGEST: Final = 2000
-"""Characters of a message: names of 255 are shown whole."""
+"""The most characters of a message: names of 255 characters are shown whole."""
 RAW: Final = ("Traceback", "py4j", "Py4J", "JVM stacktrace", "\tat ", "org.apache.")
 TABLES: Final = {
     "t": "CREATE TABLE parquet.default.t (id INT, v STRING, n DOUBLE)",
@@ -39,7 +39,7 @@ FOUND: Final = (
     ("SELECT 1 WHERE x -> x", "spark"),
     ("DELETE FROM t WHERE id -> id", "spark"),
 )
-"""(statement, dialect) that ended in something else once."""
+"""(statement, dialect) that once ended in another error."""
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def test_an_adapter_says_what_is_in_each_file(folder: Path) -> None:
 )
 def test_adapters_with_a_log_of_their_own_read_like_a_translation(module: str, names: set[str]) -> None:
     for folder in ADAPTERS:
-        if folder.name != "trinity_parquet":  # stands on VersionedMetadata
+        if folder.name != "trinity_parquet":  # it is built on VersionedMetadata
             tree = ast.parse((folder / module).read_text())
             kinds = (ast.FunctionDef, ast.ClassDef)
             assert names <= {node.name for node in ast.walk(tree) if isinstance(node, kinds)}

@@ -17,7 +17,7 @@ from trinity_conformance.playing.traces import Compact, Upsert
 from trinity_conformance.report.script import script
 
 
-# what the in-memory adapter consists of, Acme's does too: test_plugin.py
+# test_plugin.py runs Acme's adapter, which consists of the same code as the in-memory one
 @pytest.mark.parametrize(
     "connector", [pytest.param(c, marks=[pytest.mark.full] if c == "memory" else []) for c in connectors()]
 )
@@ -97,7 +97,7 @@ def test_what_an_adapter_declares_is_verified_in_a_bucket(lake: BucketLake, tmp_
     options = lake.settings()
     report = run_check(options.pop("connector"), None, "capabilities", folder=tmp_path, options=options)
     assert report.conforms, report.text()
-    assert set(report.undeclared) <= {"commits in storage"}  # Iceberg's do without a database
+    assert set(report.undeclared) <= {"commits in storage"}  # not declared by Iceberg, whose catalog may be a database
 
 
 @pytest.mark.full

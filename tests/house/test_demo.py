@@ -37,7 +37,7 @@ def test_all_formats_agree_with_the_source(tmp_path: Path) -> None:
         "DuckDB, by the table's merge view"
     }
     assert "all the same" in output
-    again, _ = run(tmp_path)  # what an earlier run did is not repeated
+    again, _ = run(tmp_path)  # a second run repeats nothing
     assert again.differences() == []
     assert [report.commits for report in again.formats.values()] == [[]] * len(CATALOGS)
     assert [list(report.figures) for report in again.formats.values()] == [["compacted"]] * len(CATALOGS)

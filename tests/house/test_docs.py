@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-"""Those without Spark and servers are run by tests/local/test_pages.py."""
+"""Pages; tests/local/test_pages.py runs those without Spark and servers."""
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ ADAPTERS = [PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceber
 
 
 OPEN: Final = ("trinity.errors", "trinity.spi", "trinity.storage")
-"""What an adapter may import of ``trinity``: the names in their ``__all__``."""
+"""Modules of ``trinity`` that an adapter may import: the names in their ``__all__``."""
 STRANGERS: Final = sorted((ROOT / "tests/plugins").iterdir())
-"""Adapters of others."""
+"""Third-party adapters."""
 
 
 def modules() -> list[Path]:
@@ -72,7 +72,7 @@ def test_no_test_module_imports_another() -> None:
 
 
 APPLICATIONS: Final = {"trinity.cli.main", "trinity.memory"}
-"""Modules that users meet by another way than a name that they import."""
+"""Modules that users reach otherwise than by importing a name."""
 
 
 def test_tests_of_inner_modules_say_so() -> None:
@@ -246,7 +246,7 @@ def test_functions_that_one_module_alone_names_are_private() -> None:
         if isinstance(node, ast.FunctionDef)
         and not node.name.startswith(("_", "pytest_"))
         and files[node.name] < 2
-        and not node.decorator_list  # as of a command, which its caller finds
+        and not node.decorator_list  # the result of a command, read by its caller
     ]
     assert len(inner) > 100
     assert alone == []
@@ -328,9 +328,9 @@ LOCAL_DISK: Final = {
     "trinity/storage/local_objects.py": "the same",
     "trinity/storage/location.py": "the one place where paths are normalised and URIs are written",
 }
-"""Modules and packages that touch the disk by themselves, and why they may: none of an adapter's."""
+"""Modules and packages that use the local disk directly -> the reason; none is an adapter's."""
 OS: Final = {"PathLike", "environ", "fspath", "getpid", "stat_result"}
-"""What others may take from ``os``."""
+"""Names of ``os`` that all modules may use."""
 FILE_MODULES: Final = {"fcntl", "fileinput", "glob", "os.path", "shutil", "tempfile"}
 STAT_FIELDS: Final = {"st_ino", "st_mtime", "st_mtime_ns", "st_size"}
 PATH_CALLS: Final = {
@@ -349,11 +349,11 @@ PATH_CALLS: Final = {
     ),
     *("rename", "rglob", "rmdir", "samefile", "symlink_to", "touch", "unlink", "write_bytes", "write_text"),
 }
-"""Methods that nothing but a path has."""
+"""Methods that only paths have."""
 BARE_CALLS: Final = {"exists", "stat"}
 """Methods that a path has without arguments, and a store with a name."""
 OPENERS: Final = {"ParquetFile", "ParquetWriter", "read_metadata", "read_schema", "read_table", "write_table"}
-"""What ``pyarrow.parquet`` opens by a path, unless a file system is given beside it."""
+"""Functions of ``pyarrow.parquet`` that open a path, unless a file system is given."""
 
 
 def file_access(source: str) -> list[str]:

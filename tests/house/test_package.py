@@ -27,12 +27,12 @@ TEST_TOOLS: Final = {
     "polars",
     "matplotlib",
 }
-"""Packages that programs with Trinity in them need not have."""
+"""Packages that applications with Trinity need not install."""
 OF_OTHERS: Final = {
     "py4j": "pyspark brings it",
     "alembic": "it loads the module that imports it",
 }
-"""Packages that are imported and not declared, with the reason."""
+"""Packages that are imported but not declared -> the reason."""
 
 
 class Built(NamedTuple):

@@ -38,7 +38,7 @@ def installed(project: Path, folder: Path) -> Path:
     subprocess.run(build, check=True, capture_output=True)
     [wheel] = folder.glob("*.whl")
     python = sys.executable
-    if importlib.util.find_spec("pip") is None:  # not every tool that makes environments puts pip into them
+    if importlib.util.find_spec("pip") is None:  # some tools make environments without pip
         subprocess.run([python, "-m", "venv", str(folder / "pip")], check=True, capture_output=True)
         python = str(folder / "pip/bin/python")
     site = folder / "site"

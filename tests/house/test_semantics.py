@@ -17,7 +17,7 @@ FAMILIES: Final = "ACDEGHJKLMNPRSUV"
 CITED: Final = re.compile(rf"(?<![\w.$'=])([{FAMILIES}]\d{{1,2}})(?![\w'])")
 FOLDERS: Final = ("trinity", "formats", "conformance", "tests", "docs", "benchmarks")
 DATA: Final = frozenset({"docs/performance.md", "tests/house/test_semantics.py"})
-"""Files whose letters and numbers are no rules."""
+"""Files with letters and numbers that are no rule ids."""
 
 
 def rules() -> Mapping[str, tuple[str, ...]]:

@@ -23,9 +23,9 @@ from tests.support.paths import ROOT
 from trinity import __version__
 
 LOADED = {("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("source", "src"), ("object", "data")}
-"""Attributes that a browser loads by itself."""
+"""(tag, attribute) whose target a browser loads."""
 STATED = {"canonical", "alternate", "next", "prev"}
-"""Kinds of <link> that it does not load."""
+"""Values of ``rel`` of a <link> whose target it does not load."""
 
 
 class Found(NamedTuple):
@@ -104,7 +104,7 @@ def test_without_a_site_it_has_no_links() -> None:
 def test_no_page_asks_another_server(site: dict[Path, Html]) -> None:
     for page, html in site.items():
         assert [found.target for found in html.found if found.loaded and "//" in found.target] == [], page
-        assert "mermaid" not in html.classes, page  # the theme would fetch what draws it
+        assert "mermaid" not in html.classes, page  # the theme would load a library to draw it
     for style in SITE.rglob("*.css"):
         assert re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)]*", style.read_text()) == [], style
 

@@ -14,7 +14,7 @@ EXEMPT = {
     DOCS / "conformance.md": "it is written by a program",
     ROOT / "CHANGELOG.md": "it is a list, of which each release is read alone",
 }
-# a notebook is read where it is run, and links lead nowhere there
+# a notebook is read where it is run, and its links would have no targets there
 WRITTEN = [
     page
     for page in (ROOT / "README.md", *pages())

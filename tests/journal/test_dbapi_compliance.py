@@ -27,7 +27,7 @@ class Suite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]  # it has no types
 
     def _connect(self) -> dbapi.Connection:
         opened: dbapi.Connection = super()._connect()
-        self.addCleanup(_closed, opened)  # some of the checks leave it open
+        self.addCleanup(_closed, opened)  # some checks do not close it
         return opened
 
 

@@ -265,7 +265,7 @@ def test_defaults_of_columns_that_a_query_leaves_out(hr: dbapi.Connection) -> No
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("versions", ["BIGINT"])  # the length has nothing to do with them
+@pytest.mark.parametrize("versions", ["BIGINT"])  # the length does not matter for them
 @pytest.mark.parametrize(("large", "number"), [(50_000, 60), pytest.param(500_000, 6_000, marks=pytest.mark.full)])
 def test_statements_of_a_megabyte(hr: dbapi.Connection, large: int, number: int) -> None:
     """One large value, and many rows; in the long tier a megabyte of each."""

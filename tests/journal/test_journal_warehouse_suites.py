@@ -115,7 +115,7 @@ READING_AND_WRITING = [
     "test_None", "test_description", "test_execute", "test_executemany", "test_fetchall", "test_mixedfetch",
     "test_rowcount",
 ]  # fmt: skip
-"""The checks that run statements enough to tell formats apart."""
+"""The checks that run enough statements to distinguish formats."""
 
 
 @pytest.mark.full

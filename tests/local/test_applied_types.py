@@ -34,14 +34,14 @@ ALIKE: list[tuple[str, Any, Any, Any]] = [
     ("map<string,int>", [("a", 1), ("b", None)], [("b", None), ("a", 1)], [("a", 1), ("b", 2)]),
     ("struct<x:double,y:array<string>>", {"x": NAN, "y": ["a"]}, {"x": -NAN, "y": ["a"]}, {"x": NAN, "y": [None]}),
 ]
-"""A type, two values of it that are equal for Spark, and another one."""
+"""(type, two values that are equal in Spark, another value)."""
 KINDS = {
     "int": pa.int32(), "double": pa.float64(), "float": pa.float32(), "decimal(5,2)": pa.decimal128(5, 2),
     "string": pa.string(), "char(3)": pa.string(), "varchar(2)": pa.large_string(), "binary": pa.binary(),
     "timestamp": UTC, "array<double>": pa.list_(pa.float64()), "map<string,int>": pa.map_(pa.string(), pa.int32()),
     "struct<x:double,y:array<string>>": PAIR,
 }  # fmt: skip
-"""A type, and that of its values in Arrow."""
+"""Type -> the type of its values in Arrow."""
 
 
 def made(local: Session, catalog: str, columns: str, key: str) -> Table:
@@ -83,7 +83,7 @@ ORDERED: list[tuple[str, pa.Array]] = [
     ("timestamp", pa.array([-(2**40), 0, 2**50], UTC)),
     ("timestamp_ntz", pa.array([-(2**40), 0, 2**50], pa.timestamp("us"))),
 ]
-"""A type, and values of it in Spark's order."""
+"""(type, values of it in Spark's order)."""
 
 
 @pytest.mark.parametrize("catalog", FORMATS)

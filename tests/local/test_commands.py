@@ -165,7 +165,7 @@ def test_files_that_cannot_be_loaded(run: Run, rows: Rows, tmp_path: Path) -> No
         assert "more than one kind: csv, json" in refused("load", table, "good.csv", "bad.jsonl")
         assert "ends in none of" in refused("load", table, "a.xlsx")
         assert "APPLICATION:NUMBER" in refused("load", table, "good.csv", "--txn", "7")
-    late = "id,n\n" + "1,1\n" * 5_000_000 + "2,x\n"  # behind the part that decides the types
+    late = "id,n\n" + "1,1\n" * 5_000_000 + "2,x\n"  # after the rows from which the types are inferred
     (tmp_path / "late.csv").write_text(late)
     assert "invalid value 'x'" in refused("load", "parquet.default.new", "late.csv")
     assert [(row["table"], row["version"]) for row in rows("tables")] == [("parquet.default.t", 1)]

@@ -38,7 +38,7 @@ def test_an_erased_row_is_in_no_data_file(local: Session, fmt: str, kept: str) -
     people.set_properties({"tombstone.retention": "0 seconds"})
     people.compact("full")
     assert files_with(people, "Ann ")  # of older versions
-    people.compact("full")  # forgets the tombstone
+    people.compact("full")  # removes the tombstone
     people.vacuum(retain="0 seconds")
     assert people.to_arrow(["name"]).to_pylist() == [{"name": "Bob"}]
     assert files_with(people, "Ann ") == []

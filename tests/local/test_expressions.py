@@ -188,14 +188,14 @@ def test_what_is_left_to_spark_is_named() -> None:
         "a =",
         "d < '2024-1-1'",
         "a = t",
-        "t LIKE '%🐎'",  # of which Java has two parts
-        "CAST(NULL AS INT) % ROUND(a, -3)",  # some plans of Spark's evaluate the divisor, which may fail
+        "t LIKE '%🐎'",  # Java stores it as two characters
+        "CAST(NULL AS INT) % ROUND(a, -3)",  # some Spark plans evaluate the divisor, which may fail
         "ROUND(a, -3) < CAST(NULL AS INT)",
-        "k IN ('', NULL)",  # which Spark pads or not, by what is around
-        "-n > 0",  # which Spark rounds to 34 digits
-        "CAST(1 AS SMALLINT) + 1.5",  # a tree as of 1S + 1.5, whose type is another one
-        "n - ABS(CAST('-2147483648' AS INT))",  # which fails only where n is not NULL
-        "ROUND(5) + 1.5",  # of which Spark takes the digits of an INT, not those of 5
+        "k IN ('', NULL)",  # Spark pads '' depending on the other values
+        "-n > 0",  # Spark rounds it to 34 digits
+        "CAST(1 AS SMALLINT) + 1.5",  # parsed like 1S + 1.5, which has another type
+        "n - ABS(CAST('-2147483648' AS INT))",  # fails only where n is not NULL
+        "ROUND(5) + 1.5",  # Spark uses the digits of an INT, not those of 5
     ],
 )
 def test_what_only_spark_reads_is_left_to_it(text: str) -> None:
@@ -303,7 +303,7 @@ def test_a_time_alone_is_of_today() -> None:
     today = dt.datetime.now(dt.UTC).date()
     rows, types = {"t": pa.array(["10:20", "T7", "7:8:9.5"])}, scope(t="string")
     read = values("CAST(t AS TIMESTAMP)", rows, types)
-    assert all(dt.timedelta() <= at.date() - today <= dt.timedelta(days=1) for at in read)  # or midnight has come
+    assert all(dt.timedelta() <= at.date() - today <= dt.timedelta(days=1) for at in read)  # or midnight has passed
     assert [str(at.time()) for at in read] == ["10:20:00", "07:00:00", "07:08:09.500000"]
     with pytest.raises(TrinityError):
         values("CAST(t AS TIMESTAMP_NTZ)", rows, types)

@@ -89,7 +89,7 @@ def test_changes_lead_from_one_read_to_the_next(local: Session, local_fmt: str, 
     draw = random.Random(f"{local_fmt}{kind}")
     table = made(local, local_fmt, OPTIONS[kind])
     start = table.splits().version
-    ends = [start]  # the versions whose changes show
+    ends = [start]  # the versions with visible changes
     for _ in range(8):
         rows = [row(k, draw) for k in draw.sample(range(40), 12)]
         table.upsert(pa.Table.from_pylist(rows, table.definition.to_arrow()))

@@ -114,7 +114,7 @@ def check(table: Table, name: str, killed: bool, where: str) -> None:
     done = [FIRST, SECOND, list(action.versions)]
     assert found in ([LIVE, merged(*done)] if killed else [merged(*done)]), where
     if name == "upsert":
-        table.upsert(arrow(BATCH), txn=("crash", 1))  # again gives after, once
+        table.upsert(arrow(BATCH), txn=("crash", 1))  # a retry leads to the state after, once
         found = read(table)
         assert found == merged(*done), where
     state = done if found == merged(*done) else done[:2]

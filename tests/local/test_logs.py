@@ -83,7 +83,7 @@ def test_tables_that_are_made_and_attempts_that_lost(
 
     def begin_late(*given: Any) -> Any:
         begun = begin(*given)
-        if not raced:  # another writer is faster once
+        if not raced:  # another writer commits first once
             raced.append(table.upsert([{"k": 1, "n": 5}]).version)
         return begun
 

@@ -84,7 +84,7 @@ def test_the_log_is_looked_through_in_groups_of_files(ids: Table) -> None:
     live |= {number: number % 1000 for number in range(20_000, 130_000)}
     ids.compact(full=True)
     for commit in range(24):
-        many = commit in (9, 17)  # of more rows than are looked through at once
+        many = commit in (9, 17)  # has more rows than one search reads
         changed = draw.sample(range(130_000), 70_000 if many else 3)
         gone = commit % 5 == 4
         ids.upsert(_rows(changed, commit * 1_000, gone=gone))

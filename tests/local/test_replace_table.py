@@ -158,7 +158,7 @@ def test_a_vacuum_forgets_the_definitions_of_versions_that_are_gone(local: Sessi
 def test_it_is_restored_with_its_definition(lake: Session, local_fmt: str) -> None:
     table, before = lake.table("t"), lake.table("t").version
     lake.sql("ALTER TABLE t ADD COLUMN extra INT")
-    if local_fmt != "delta":  # which cannot undo the first renaming
+    if local_fmt != "delta":  # it cannot undo the first renaming
         lake.sql("ALTER TABLE t RENAME COLUMN extra TO more")
     lake.sql("INSERT INTO t VALUES (3, 'c', 30)")
     altered, shown = table.version, lake.sql("SHOW CREATE TABLE t").first()[0]

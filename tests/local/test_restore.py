@@ -52,7 +52,7 @@ def step(table: Table, draw: Random) -> None:
     elif kind == "update" and "merge-engine" not in table.properties:
         table.update(f"k % 2 = {number % 2}", {"b": f"'u{number}'"})
     elif kind == "resolve" and table.properties.get("merge-engine") in ("partial-update", "aggregation"):
-        table.compact("full")  # a resolve of them is Spark's
+        table.compact("full")  # their resolve needs Spark
     elif kind in ("minor", "full", "resolve"):
         table.compact(kind)
     elif kind == "column" and "merge-engine" not in table.properties:
@@ -183,7 +183,7 @@ def test_a_dropped_and_a_renamed_column(orders: Table, local_fmt: str) -> None:
     orders.rename_column("b", "text")
     orders.drop_column("a")
     orders.upsert({"k": 1, "ts": 8, "text": "x"})
-    if local_fmt == "delta":  # the first of them turns on what Delta cannot turn off
+    if local_fmt == "delta":  # the first restore enables a feature that Delta cannot disable
         with refused("NOT_SUPPORTED", "renamed or dropped", "upsert"):
             orders.restore(version)
         version = orders.version

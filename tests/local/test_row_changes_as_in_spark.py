@@ -47,7 +47,7 @@ LITERALS = {
     "at": ["TIMESTAMP '2024-02-29 12:00:00Z'"],
     "good": ["TRUE", "FALSE"],
 }
-"""Column -> values for it, of which some do not fit."""
+"""Column -> values for it, some of which do not fit."""
 
 
 class Shape(NamedTuple):
@@ -194,7 +194,7 @@ def contents(table: Table) -> list[str]:
 
 
 FAULTS_OF_ROWS = {"MERGE_TARGET_ROW_MULTIPLE_MATCHES", "NUMERIC_VALUE_OUT_OF_RANGE"}
-"""A statement may have both, of different rows; which row is met first is open."""
+"""Rows of one statement may cause either error; which row is processed first is undefined."""
 
 
 def play(folder: Path, shape: Shape, seeds: range) -> int:

@@ -75,7 +75,7 @@ def test_a_terminal_completes_and_remembers(run: Callable[..., str], tmp_path: P
         shown = _shown(terminal, "trinity> ")  # only then it takes single keys
         os.write(terminal, b"sel\t id\nfrom delta.default.ord\t;\n!his\t\n!nothing\n\x04")
         shown = shown + _shown(terminal)
-        assert shell.wait(timeout=60) == 0, shown  # what failed at a prompt was seen there
+        assert shell.wait(timeout=60) == 0, shown  # an error at a prompt was shown there
     os.close(terminal)
     assert "There is no command !nothing." in shown
     assert "| 1  |" in shown
@@ -156,7 +156,7 @@ def test_ctrl_c_ends_the_statement_and_not_the_shell(run: Callable[..., str], tm
     shell.type("\x03")
     shell.until("trinity> ")
     shell.type("select a.id from delta.default.orders a join delta.default.orders b on a.id = b.id and a.id = 1;\n")
-    shell.until("1 row selected")  # all that a join loads is there: an interrupted import would be something else
+    shell.until("1 row selected")  # all modules that a join needs are loaded, so that no import is interrupted
     joins = "".join(f" join delta.default.orders {name} on a.state = {name}.state" for name in "bcde")
     shell.type(f"select count(*) from delta.default.orders a{joins};\n")
     shell.until("0:00:02")  # the rows are read, and DuckDB joins

@@ -133,7 +133,7 @@ QUERIES = [
      [("ann", None, [])]),
     ("SELECT who, collect_set(who) AS s FROM {t} GROUP BY who ORDER BY who", [("ann", ["ann"]), ("bob", ["bob"])]),
     ("SELECT x.k FROM (SELECT NULL AS k, id FROM {t}) AS x WHERE x.k IS NULL AND x.id > 2 ORDER BY x.id", [(None,)]),
-    # the day beyond the last TIMESTAMP is asked for in no row
+    # no row evaluates the day after the last TIMESTAMP
     ("SELECT id FROM {t} WHERE COALESCE(TIMESTAMP'2024-01-01 00:00:00', DATE_ADD(day, 2147460000)) > day", []),
     ("SELECT DATE_FORMAT(TO_DATE(v, 'yyyy-MM-dd'), 'yyyy') AS y FROM VALUES ('-0045-12-31'), ('+10000-01-01') t(v)",
      [("-0045",), ("+10000",)]),

@@ -39,7 +39,7 @@ CHANGES: Final[list[tuple[str, tuple[int, int, int]]]] = [
     ),
     ("MERGE INTO t USING t AS u ON t.id = u.id WHEN MATCHED THEN UPDATE SET n = u.n + 1", (3, 0, 0)),
     ("UPDATE t SET v = s.w FROM src s WHERE t.id = s.id AND s.n = 20", (1, 0, 0)),
-    # subqueries, WITH, a source of which several rows match, conditions without an equality
+    # subqueries, WITH, several matching source rows, conditions without an equality
     ("UPDATE t SET n = (SELECT max(n) + 1 FROM src) WHERE id IN (SELECT id FROM src WHERE n = 20)", (1, 0, 0)),
     ("DELETE FROM t WHERE id NOT IN (SELECT id FROM src UNION ALL SELECT CAST(NULL AS INT) AS id FROM src)", (0, 0, 0)),
     (
@@ -297,7 +297,7 @@ def test_a_delete_of_whole_partitions_reads_none_of_them(local: Session, local_f
     )
     table.append([{"id": 1, "region": "eu"}, {"id": 2, "region": "us"}, {"id": 3, "region": None}])
     for file in table.splits().files:
-        Path(file.path).unlink()  # whoever reads them fails
+        Path(file.path).unlink()  # a read of them would fail
     [found] = local.sql(f"DELETE FROM {table.name} v WHERE v.region = 'eu' OR V.Region IS NULL").fetchall()
     assert found[0] == 2
     [left] = table.splits().files

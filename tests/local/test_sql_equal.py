@@ -26,9 +26,9 @@ TYPES = {
 }  # fmt: skip
 GROUPED = [name for name in TYPES if name not in ("near", "items", "named")]
 KEYS = [*GROUPED, "near"]
-"""Columns that may be keys of groups and joins; of FLOAT and DOUBLE, MIN and MAX may be either of 0.0 and -0.0."""
+"""Columns for groups and joins. MIN and MAX of FLOAT and DOUBLE may return 0.0 or -0.0."""
 ALIKE = [("small", "big"), ("exact", "wide"), ("big", "exact"), ("day", "at"), ("clock", "day")]
-"""Columns of other types that are joined."""
+"""Pairs of columns of different types for joins."""
 SUMMED = ["id", "small", "big", "exact"]
 VALUES: dict[str, list[Any]] = {
     "small": [-128, 127, 0, 1, None],
@@ -224,7 +224,7 @@ def _windowed(draw: random.Random, where: str) -> str:
 
 def _joined(draw: random.Random, where: str) -> str:
     kind = draw.choice(["JOIN", "LEFT JOIN", "RIGHT OUTER JOIN", "FULL JOIN", "LEFT SEMI JOIN", "ANTI JOIN"])
-    # CHAR of a subquery is a string, which only Spark pads
+    # a CHAR in a subquery is a string, which only Spark pads
     one, other = draw.choice([*((key, key) for key in KEYS if key != "fixed"), *ALIKE])
     others = f"(SELECT {other}, id AS other FROM t{where}) AS o"
     alone = kind.endswith(("SEMI JOIN", "ANTI JOIN"))
@@ -375,7 +375,7 @@ TOTALS = [
     "sum(near) FILTER (WHERE id > 3)", "sum(near * 2 + 1)", "max(near + 0)", "min(near + 0)",
     "max_by(near + 0, id * 1.5D)",
 ]  # fmt: skip
-"""Functions whose last digits depend on the order of the rows, and such of DOUBLE that do not."""
+"""Functions whose last digits depend on the order of rows, and some of DOUBLE whose digits do not."""
 
 
 def test_totals_of_floating_point_numbers_agree_to_nine_digits(both: tuple[Session, Session]) -> None:

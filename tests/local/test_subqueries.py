@@ -137,5 +137,5 @@ def test_what_is_wrong_or_only_sparks_is_said_so(local: Session) -> None:
         with refused(code, named):
             local.sql(text)
     assert ids(local) == [1, 2, 3, 5, 6, None]
-    local.sql("UPDATE t SET v = (SELECT w FROM u WHERE u.k = t.id) WHERE id = 2")  # of row 1 it would be two values
+    local.sql("UPDATE t SET v = (SELECT w FROM u WHERE u.k = t.id) WHERE id = 2")  # row 1 would have two values
     assert local.sql("SELECT v FROM t WHERE id = 2").fetchall() == [("b",)]

@@ -158,4 +158,4 @@ CASES: Final = (
         ({"k": 1, "a": sketch_bytes("rbm64", [1, 2, 3])},),
     ),
 )  # fmt: skip
-"""All of them."""
+"""All cases."""

@@ -16,7 +16,7 @@ from trinity_conformance.playing.differences import cell_form
 from trinity_conformance.playing.traces import History, Upsert
 
 _PRESENCE: Final = "(row)"
-"""Stands for a column: whether there is a row at all."""
+"""The name of a pseudo-column: whether there is a row."""
 _UNORDERED: Final = ("merge_map", "collect", "nested_update")
 Cells = Mapping[tuple[Key, str], Any]
 
@@ -65,7 +65,7 @@ def compared(name: str, history: History, answer: Answer, model: type[EngineMode
         paimon, trinity = got.get(place), wanted.get(place)
         if paimon == trinity:
             found.same += 1
-        elif place[1] == _PRESENCE or (place[0], _PRESENCE) in got:  # of a row that is not there, one line is enough
+        elif place[1] == _PRESENCE or (place[0], _PRESENCE) in got:  # a missing row is reported once
             predicted = parts.cells(ALL).get(place)
             if paimon == predicted:
                 found.explained.update(parts.responsible(place, trinity))

@@ -57,4 +57,4 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference("null-elements", "A3", "a NULL row in an array of nested_update becomes a row of NULLs", by_hand=True),
     Difference("bitmap-form", "A3", "rbm64 has the bytes of a Java class, not the portable form", by_hand=True),
 )
-"""All of them."""
+"""All differences."""

@@ -53,7 +53,7 @@ def play(spark: SparkSession, folder: Path, table: dict[str, Any]) -> None:
     for step in table["steps"]:
         if step == "compact":
             spark.sql(f"CALL paimon.sys.compact(table => 'd.{table['name']}')")
-        else:  # one file with one row group: one partition, so the rows arrive in their order
+        else:  # one file with one row group is one partition, so rows keep their order
             spark.read.parquet(str(folder / step)).writeTo(name).append()
     spark.table(name).coalesce(1).write.parquet(str(folder / f"{table['name']}.rows"))
 
@@ -73,7 +73,7 @@ def main(folder: Path) -> None:
     for table in json.loads((folder / "plan.json").read_text()):
         try:
             play(spark, folder, table)
-        except Exception as error:  # whatever Paimon says is an answer
+        except Exception as error:  # every error of Paimon is an answer
             (folder / f"{table['name']}.error").write_text(reason(error))
 
 

@@ -22,12 +22,12 @@ from trinity_conformance.playing.coverage import RETRACTING
 from trinity_conformance.playing.traces import Compact, History, Step, Upsert
 
 NUMBERS: Final = range(22)
-"""Numbers of the histories: each makes its own, the same in every run."""
+"""Numbers of the histories: each number always makes the same history."""
 
 FUNCTIONS_OF_0_9: Final = tuple(
     f for f in FUNCTIONS if f not in ("merge_map_with_keytime", "nested_partial_update", "rbm64")
 )
-"""The functions that both have: the first two are of later releases, and ``rbm64`` has bytes of its own there."""
+"""Functions of Trinity and Paimon 0.9: the first two left out are of later releases, ``rbm64`` has other bytes."""
 
 _LANES: Final[tuple[tuple[str, bool, str], ...]] = (
     ("partial-update", True, "none"),
@@ -42,7 +42,7 @@ _LANES: Final[tuple[tuple[str, bool, str], ...]] = (
     (DEDUPLICATE, False, "ignore-delete"),
     ("first-row", False, "ignore-delete"),
 )
-"""Merge engine, whether it has sequence groups, and how it deletes."""
+"""(merge engine, whether it has sequence groups, how it deletes)."""
 _KEYS: Final = (("int",), ("string", "int"), ("bigint",), ("date", "string"))
 _SEQUENCES: Final = ((), ("bigint",), (), ("int", "string"), ())
 _WINDOW: Final = 9
@@ -51,7 +51,7 @@ _FEW: Final = 3
 _FIRST_DAY: Final = "1582-10-15"
 _STEPS: Final[Mapping[str, int]] = {"upsert": 5, "compact": 2}
 _OPTIONS: Final = ("ignore-retract", "distinct", "nested-key", "list-agg-delimiter")
-"""Options of functions that 0.9.0 has; ``distinct`` of collect only."""
+"""Options of functions in 0.9.0; ``distinct`` only for collect."""
 
 
 def chosen() -> Iterator[tuple[str, History]]:
@@ -106,7 +106,7 @@ def _options(shape: Shape, column: str) -> dict[str, str]:
     found = {o: v for o, v in shape.function_options.get(column, {}).items() if o in _OPTIONS}
     if function == "listagg":
         found.pop("distinct", None)
-    # 10.00 / 3.00 is an ArithmeticException there, and so is a NULL that a collect or a map takes back
+    # 10.00 / 3.00 raises an ArithmeticException there; a retracted NULL of a collect or a map fails, too
     strict = function in ("collect", "merge_map") or (function == "product" and "decimal" in shape.type_of(column))
     if shape.row_kind and not shape.ignore_delete and (strict or function not in RETRACTING):
         found["ignore-retract"] = "true"
@@ -118,7 +118,7 @@ def _adapted(shape: Shape, step: Upsert | Compact) -> Step:
         return Compact(full=True)
     names = step.names or shape.names
     rows = tuple(tuple(_value(shape, n, v) for n, v in zip(names, row, strict=True)) for row in step.rows)
-    if shape.remove_on_delete:  # nothing comes after a -D there: fewer of them
+    if shape.remove_on_delete:  # Paimon cannot fold rows after a -D, so there are few of them
         kind = names.index(shape.row_kind or "")
         rows = tuple((*r[:kind], r[kind] if n % 8 == 0 else "+I", *r[kind + 1 :]) for n, r in enumerate(rows))
     return Upsert((rows,), names=step.names)

@@ -87,7 +87,7 @@ def _ddl(shape: Shape) -> str:
     columns = ", ".join(f"{c.name} {c.type}{' NOT NULL' if c.name in shape.key else ''}" for c in shape.columns)
     parts = f" PARTITIONED BY ({', '.join(shape.partition_by)})" if shape.partition_by else ""
     own = {"primary-key": ",".join(shape.key), "bucket": "1"}
-    if shape.engine != "first-row":  # whose reads see compacted files only
+    if shape.engine != "first-row":  # its reads return rows of compacted files only
         own["write-only"] = "true"
     options = ", ".join(f"'{key}' = '{value}'" for key, value in {**shape.options(), **own}.items())
     return f"CREATE TABLE {{table}} ({columns}){parts} TBLPROPERTIES ({options})"

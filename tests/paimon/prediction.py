@@ -20,7 +20,7 @@ from trinity_conformance.model.values import Json, Value
 from trinity_conformance.playing.traces import Compact, History, Upsert
 
 ALL: Final = frozenset(d.name for d in DIFFERENCES if not d.by_hand)
-"""Names of the differences that generated histories have."""
+"""Names of the differences that generated histories show."""
 
 
 class Failure(Exception):
@@ -71,7 +71,7 @@ _OTHER_FUNCTIONS: Final[tuple[tuple[str, str, type[Function]], ...]] = (
     ("product-of-nothing", "product", _ProductOfNothing),
     ("blank-texts", "listagg", _BlankTexts),
 )
-"""Difference, the function that it is about, and what it makes of it."""
+"""(difference, its function, Paimon's version of it)."""
 
 
 def _functions(known: Mapping[str, Any], differences: frozenset[str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from trinity_conformance.playing.differences import cell_form
 
 HISTORIES: Final = dict(chosen())
 LEAST_THE_SAME: Final = 0.8
-"""Share of the values that no difference may touch: else the differences explain too much."""
+"""Share of the values that must be equal without a difference: else the differences explain too much."""
 
 FAULTS: Final = (
     "TieRefused",
@@ -37,7 +37,7 @@ FAULTS: Final = (
     "GroupsTogether",
     "NullOverwrites",
 )
-"""Planted faults of the model that Paimon's rows must find out."""
+"""Planted faults of the model that a comparison with Paimon's rows must find."""
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ CASES = [
     pytest.param(f", {KEYED}", UPDATE, id="keyed UPDATE", marks=FULL),
     pytest.param(f", {KEYED}", None, id="compaction", marks=FULL),
 ]
-"""(the end of the table's definition, the statement; None: a full compaction)."""
+"""(end of the table's definition, statement); the statement None is a full compaction."""
 
 
 def sent_to_driver(session: Session, work: Callable[[], object]) -> int:

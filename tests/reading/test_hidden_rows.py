@@ -151,7 +151,7 @@ def check_hidden_rows(drawn: Drawn, master: str) -> None:
         whole = _splits(Path(folder), drawn)
         spark = executor.SparkExecutor(cast(SparkSession, Asked(master)))
         log = [f for f in whole.files if f.tier is Tier.LOG]
-        for commits in drawn.reads:  # each goes on from what the one before has found
+        for commits in drawn.reads:  # each search continues from the previous result
             version = _until(whole, log[:commits])
             state = PositionReadState.of(version, merge_spec(whole.definition))
             assert isinstance(state, PositionReadState)
@@ -171,9 +171,9 @@ def check_hidden_rows(drawn: Drawn, master: str) -> None:
 def test_both_executors_read_the_rows_of_one_plan(spark: SparkSession, drawn: Drawn, by_position: bool) -> None:
     """The executors read by positions, and by a join, with buckets or without."""
     with tempfile.TemporaryDirectory() as folder:
-        marks = {"tombstone-key", "rowkind.field"} & drawn.properties.keys()  # without any there is no sidecar
+        marks = {"tombstone-key", "rowkind.field"} & drawn.properties.keys()  # without one there is no sidecar
         plan = plan_read(_splits(Path(folder), drawn if marks else replace(drawn, sidecar=[])))
-        if by_position and plan.state is not None:  # which is chosen for larger bases
+        if by_position and plan.state is not None:  # the plan of larger bases
             plan = replace(plan, strategy=ReadStrategy.SEARCH)
         pages = LocalExecutor(tuple(COLUMNS.values())).rows(plan)
         assert not isinstance(pages, NotLocal)

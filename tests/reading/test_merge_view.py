@@ -36,7 +36,7 @@ VALUES: dict[str, list[Any]] = {
 }
 KINDS = ["+I", "-U", "+U", "-D"]
 KEY = {"k": "double", "part": "string"}
-"""Of a small domain, so that every key has many versions."""
+"""Key columns with few values, so that every key has many versions."""
 
 
 def history(columns: Mapping[str, str], seed: int, rows: int = 60) -> pa.Table:
@@ -59,7 +59,7 @@ def make(
 
 WATERMARKS = {"w1": "double", "w2": "string"}
 BY_COLUMN = {"k": "int", "part": "string"}
-"""Without doubles: of -0.0 and 0.0, which are equal (K2), DuckDB's aggregates show either."""
+"""Key columns without doubles: DuckDB's aggregates return -0.0 or 0.0, which are equal (K2)."""
 GROUPS = {
     "g1": "int",
     "g2": "string",

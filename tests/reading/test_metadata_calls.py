@@ -30,7 +30,7 @@ _COUNTED: Final = (
 )
 _APPEND: Final = {"begin_insert": 1, "finish_insert": 1}
 _CHANGE: Final = {"get_splits": 1, "begin_merge": 1, "begin_insert": 1, "finish_merge": 1}
-"""``begin_merge`` of an adapter begins with its own ``begin_insert``."""
+"""Calls of a row change. An adapter's ``begin_merge`` calls its own ``begin_insert``."""
 
 
 def _rows(*keys: int) -> pa.Table:
@@ -93,7 +93,7 @@ _SQL: Final = {
     "DESCRIBE EXTENDED t": {"get_table": 1, "get_table_definition": 1},
     "SHOW CREATE TABLE t": {"get_table": 1, "get_table_definition": 1},
 }
-"""Statement -> calls. A name is looked up wherever it stands."""
+"""Statement -> calls. A name is looked up once for each occurrence."""
 
 
 @pytest.mark.parametrize(("statement", "calls"), _SQL.items())

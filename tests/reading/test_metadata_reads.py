@@ -29,7 +29,7 @@ _KINDS: Final = {
         "index": r"_trinity/index-[^/]*\.json",
     },
 }
-"""Format -> kind of file -> its name. A commit reads again the manifests of files that it removes."""
+"""Format -> kind of file -> pattern of its name. A commit reads the manifests of files that it removes again."""
 _MERGE: Final = (
     "MERGE INTO t USING (VALUES (1, 'a'), (9, 'b')) AS n (k, v) ON t.k = n.k "
     "WHEN MATCHED THEN UPDATE SET v = n.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (n.k, n.v)"
@@ -85,7 +85,7 @@ _STATEMENTS: Final[list[Any]] = [
 
 @pytest.mark.parametrize("statement", _STATEMENTS)
 def test_a_statement_reads_each_file_once(table: Table, warehouse: Path, statement: Callable[[Table], object]) -> None:
-    with trinity.connect(warehouse) as fresh:  # which has read nothing yet
+    with trinity.connect(warehouse) as fresh:  # the session has read nothing yet
         fresh.use(table.name.catalog, "default")
         with _reading(table) as reads:
             statement(fresh.table("t"))
@@ -114,8 +114,7 @@ _LOADED: Final = {
     "delta": {"newest version": 2, "merge options": 1},
     "iceberg": {"newest version": 4, "definition": 1, "merge options": 1},
 }
-"""Format -> what an upsert looks at, reads and parses: the newest version to begin and to commit, of Iceberg's also
-its catalog."""
+"""Format -> loads and parses of an upsert: the newest version at begin and commit, for Iceberg its catalog's, too."""
 
 
 @pytest.mark.parametrize("fmt", _LOADED)
@@ -142,7 +141,7 @@ def test_a_history_reads_what_it_has_not_read(fmt: str, tmp_path: Path) -> None:
                 table.append(_rows(key))
             with _reading(table) as reads:
                 history = metadata.history(table.handle)
-            # the first one also reads the commits of before
+            # the first read also reads the earlier commits
             commits = [name for name in reads if any(re.fullmatch(kind, name) for kind in _KINDS[fmt].values())]
             assert len(commits) == (4 if added == 2 else added)
         assert [entry.version for entry in history] == list(range(5))

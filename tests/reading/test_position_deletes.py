@@ -39,7 +39,7 @@ def test_r1_positions_grow_from_one_resolve_to_the_next(tmp_path: Path) -> None:
     assert (first.rows, first.positions().to_pylist()) == (3, [3, 7, 99])
     second = written(tmp_path, DataFile("/t/a.parquet", 10, 100, deletes=first), [4, 7])
     assert (second.rows, second.positions().to_pylist()) == (4, [3, 4, 7, 99])
-    assert first.positions().to_pylist() == [3, 7, 99]  # of the version before
+    assert first.positions().to_pylist() == [3, 7, 99]  # a file of the previous version
 
 
 def test_positions_of_a_file_from_two_tasks_come_together(tmp_path: Path) -> None:

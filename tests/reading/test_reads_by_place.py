@@ -82,7 +82,7 @@ def test_a_version_is_searched_once_and_the_next_one_goes_on(
     rows[5] = (5, 30, "newer")
     del rows[60]
     assert read(table) == sorted(rows.values())
-    assert [len(search.later) for search in searches] == [2, 1]  # commits whose keys were looked for
+    assert [len(search.later) for search in searches] == [2, 1]  # commits whose keys were searched
     assert (60, 10, "tie") in read(table, version=before)
     put(table, (6, 30, "newer"))
     table.compact("resolve") if tiered_fmt != "delta" else table.compact(full=True)
@@ -103,7 +103,7 @@ def test_who_asks_for_keys_looks_for_these_alone(session: Session, searches: lis
     assert not joins(table, where="id = 1")
     searches.clear()
     assert (2, 10, "base") in read(table)
-    assert [search.only for search in searches] == [None]  # nothing of the whole was known from some keys
+    assert [search.only for search in searches] == [None]  # a search for some keys does not help one of all keys
 
 
 def test_who_asks_for_other_rows_or_from_afar_starts_no_search(

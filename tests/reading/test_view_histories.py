@@ -31,7 +31,7 @@ UNSAID = {
     },
     "spark": {"rbm32", "rbm64"},
 }  # fmt: skip
-"""Functions that a view refuses."""
+"""Dialect -> functions that a view refuses."""
 
 
 class Viewed(TrinitySubject):

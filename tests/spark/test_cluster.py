@@ -28,7 +28,7 @@ PAGE = ROOT / "docs" / "clusters.md"
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 PROGRAM = TESTS / "crash" / "on_cluster.py"
 KILLED = {"upsert", "merge", "read", "compact", "stream"}
-"""Steps within which an executor is killed; the others have faults of their own."""
+"""Steps during which an executor is killed; the others have other faults."""
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from trinity.storage.s3 import S3
 pytestmark = pytest.mark.inner
 
 REMOTE: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-"""A session of Spark Connect as far as no server is asked."""
+"""An object that passes for a session of Spark Connect, as long as no server is called."""
 LET_THROUGH = (
     "SELECT * FROM range(10)",
     "WITH a AS (SELECT 1) SELECT * FROM a",
@@ -34,7 +34,7 @@ LET_THROUGH = (
     "SET spark.sql.ansi.enabled = true",
 )
 PAGES = ("tests/sql/test_merge.py", "tests/tables/test_upsert.py", "tests/sql/test_update_delete.py")
-"""Tests of what tables do, which hold over Spark Connect as they stand."""
+"""Tests of tables that also hold over Spark Connect, unchanged."""
 
 
 @pytest.mark.parametrize("text", [*QUERIES, *COMMANDS])

@@ -39,13 +39,13 @@ NAMES = Names("t", "u", ("id", "w"))
         ("t.id IN (3, -1, 2)", {"id": (-1, 3)}),
         ("s = 'a' AND d > 1.5", {"s": ("a", "a"), "d": (Decimal("1.5"), None)}),
         ("day = DATE '2024-02-29'", {"day": (dt.date(2024, 2, 29), dt.date(2024, 2, 29))}),
-        ("s = 5", {}),  # compared as numbers: '05' meets it, too
+        ("s = 5", {}),  # compared as numbers: '05' matches, too
         ("s = CAST('5' AS INT)", {}),
         ("d = '1.5'", {}),
         ("id = CAST(3000000000 AS INT)", {}),  # an error, or another number
-        ("wide = 7", {}),  # its 38 digits are rounded to meet it
-        ("at > TIMESTAMP '2024-03-10 03:30:00'", {}),  # becomes an instant: so does 02:30, which no clock showed
-        ("id = 5", {}),  # the target's, or the source's
+        ("wide = 7", {}),  # its 38 digits are rounded for the comparison
+        ("at > TIMESTAMP '2024-03-10 03:30:00'", {}),  # converted to the same time as 02:30, which is skipped
+        ("id = 5", {}),  # ambiguous: target or source
         ("u.id = 5", {}),
         ("t.id = 1 OR t.id = 2", {}),
         ("NOT t.id = 1", {}),

@@ -151,7 +151,7 @@ def test_retries_are_bounded(session: Session, fmt: str, monkeypatch: pytest.Mon
     finish = metadata.finish_merge
 
     def raced(*args: object) -> object:
-        session.sql(f"INSERT INTO {table.name} VALUES (1)")  # someone is always faster
+        session.sql(f"INSERT INTO {table.name} VALUES (1)")  # another commit is always first
         return finish(*args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(metadata, "finish_merge", raced)

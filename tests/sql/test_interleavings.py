@@ -18,7 +18,7 @@ FULL = pytest.mark.full
 KINDS = {"keyed": True, "plain": False}
 PAIRS = list(product(ACTIONS, ACTIONS))
 TRIPLES = 40
-"""So many of a thousand for each kind of table."""
+"""Number of triples, of a thousand, for each kind of table."""
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ MERGE INTO accounts t USING monthly_accounts_update s
         INSERT (customer, purchases, address)
             VALUES (s.customer, s.purchases, s.address);
 """
-"""The example of the seed as printed, with the three lines that the print lost."""
+"""The example of the seed, with three lines that its print lacks."""
 
 
 @pytest.fixture(params=["plain", pytest.param("keyed", marks=pytest.mark.full)])
@@ -284,7 +284,7 @@ def test_files_that_no_source_row_can_touch_are_not_read(session: Session, tiere
         session.sql(f"INSERT INTO t SELECT /*+ COALESCE(1) */ id + {first}, 'old' FROM range(100)")
     table = session.table("t")
     files = sorted(table.splits().files, key=lambda f: f.stats["id"].min)
-    Path(files[1].path).rename(f"{files[1].path}.away")  # whoever reads it fails
+    Path(files[1].path).rename(f"{files[1].path}.away")  # a read of it would fail
     merge = (
         "MERGE INTO t USING VALUES (7, 'new'), (250, 'new') AS s(id, v) ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
     )

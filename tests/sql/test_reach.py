@@ -186,7 +186,7 @@ def test_n2_a_default_of_another_engine_is_not_run(session: Session, tmp_path: P
         settings = metadata["configuration"]
         assert "'mine'" in settings["trinity.definition"]
         settings["trinity.definition"] = settings["trinity.definition"].replace("'mine'", json.dumps(default)[1:-1])
-        del settings["trinity.table"]  # which would tell that the definition was changed
+        del settings["trinity.table"]  # with it, the change of the definition would be noticed
         file.write_text("\n".join(map(json.dumps, actions)))
     for crc in log.glob("*.crc"):
         crc.unlink()

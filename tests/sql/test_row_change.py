@@ -61,7 +61,7 @@ def test_s2_an_update_is_deleted_and_inserted() -> None:
     )
     assert found == [
         ("eu", None, None, UPDATE_DELETE, 2, place(1), 0),  # the layout column with its old value, no other data (S3)
-        ("us", 7, ["a"], UPDATE_INSERT, 2, place(1), 1),  # the old row id goes with it (S3)
+        ("us", 7, ["a"], UPDATE_INSERT, 2, place(1), 1),  # the old row id is kept with it (S3)
     ]
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.inner
 
 TABLES: Final = {
     "t": ("(n, x, z)", "(1, 1, 1), (2, 2, 1), (3, NULL, 1), (4, 1, NULL), (5, NULL, NULL), (6, 3, 2), (7, 2, 3)"),
-    # a column named as one of t, which no predicate may mistake for it
+    # has the same name as a column of t, and must not be confused with it
     "u": ("(y, w, x)", "(1, 1, 7), (2, NULL, 7), (NULL, 2, 7)"),
     "v": ("(y, w, x)", "(2, 2, 7), (3, 1, 7), (3, 3, 7)"),
     "e": ("(y, w, x)", "(CAST(NULL AS INT), CAST(NULL AS INT), CAST(NULL AS INT))"),

@@ -94,7 +94,7 @@ def test_delete(sql: Session) -> None:
 
 
 def test_delete_with_subqueries(sql: Session) -> None:
-    assert affected(sql, "DELETE FROM t WHERE id NOT IN (SELECT id FROM u)") == 0  # of the NULL in u
+    assert affected(sql, "DELETE FROM t WHERE id NOT IN (SELECT id FROM u)") == 0  # because of the NULL in u
     assert affected(sql, "DELETE FROM t WHERE id NOT IN (SELECT id FROM u WHERE id > 1)") == 3
     sql.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
     assert affected(sql, "DELETE FROM t WHERE id IN (SELECT id FROM u)") == 1
@@ -201,7 +201,7 @@ def test_m12_a_delete_of_whole_partitions_reads_nothing(session: Session, fmt: s
     before = {f.path: f for f in table.splits().files}
     gone = [path for path, f in before.items() if f.partition["region"] == "eu"]
     for path in gone:
-        Path(path).unlink()  # whoever reads them fails
+        Path(path).unlink()  # a read of them would fail
     counted = session.sql(f"DELETE FROM {table.name} t WHERE t.region = 'eu' OR t.region > 'x'").collect()[0]
     assert counted.num_deleted_rows == 2
     assert {f.path for f in table.splits().files} == before.keys() - gone

@@ -138,7 +138,7 @@ def test_values_of_all_types_come_back(engine: sa.Engine, second_session: Sessio
         connection.execute(table.insert(), [row, dict.fromkeys(row)])
         found = connection.execute(sa.select(table).order_by(table.c.c1)).all()
         assert found == [(None,) * len(row), tuple(row.values())]
-        del row["c5"]  # of a single row's double Spark makes a float
+        del row["c5"]  # Spark converts the double of a single row to a float
         connection.execute(table.delete())
         connection.execute(table.insert().values(row))
         assert connection.execute(sa.select(*(table.c[name] for name in row))).all() == [tuple(row.values())]
@@ -183,7 +183,7 @@ def test_a_definition_is_read_as_it_was_written(engine: sa.Engine, second_sessio
         trinity_properties={"bucket": 2},
     )
     table.metadata.create_all(engine)
-    table.metadata.create_all(engine)  # which looks what is there
+    table.metadata.create_all(engine)  # a second call checks for existing tables
     made = second_session.table(f"{fmt}.default.t").definition
     assert (made.primary_key, made.partition_by) == (("id", "day"), ("day",))
     seen = sa.inspect(engine)

@@ -83,7 +83,7 @@ def test_an_offset_goes_as_far_as_it_may(table: Table) -> None:
     start = offset(table, {"begins": "rows", "table": ""})
     assert start["version"] == three
     assert offset(table, start) == start
-    behind = {"version": one, "table": start["table"]}  # as older releases have it
+    behind = {"version": one, "table": start["table"]}  # as older releases wrote it
     assert offset(table, behind)["version"] == three
     assert offset(table, behind, most=1)["version"] == two
     assert offset(table, {"begins": "version", "version": two, "table": ""}, most=1)["version"] == two
@@ -98,7 +98,7 @@ def test_a_query_that_reads_all_now_is_not_held_back(table: Table, monkeypatch: 
     monkeypatch.setattr(answers, "reads_all_now", lambda spark: True)
     start = {"version": one, "table": table.definition.id}
     assert offset(table, start, most=1)["version"] == three
-    # the beginning was vacuumed long ago: the query is at a checkpoint, which it has not been told yet
+    # the first version was vacuumed long ago; the query is about to read its checkpoint
     long_ago = {"begins": "version", "version": 99, "table": ""}
     assert offset(table, long_ago, most=1, begun=False)["version"] == three
 
@@ -121,8 +121,8 @@ def test_columns_that_change_stop_a_stream_before_them(table: Table) -> None:
     newest = put(table, 3)
     assert offset(table, start)["version"] == newest
     chosen = {**having, "columns": [c for c in known["columns"] if c["name"] == "id"], "chosen": True}
-    assert offset(table, start, **chosen)["version"] < newest  # new columns are not missed, a wider one is
-    again = columns(table)  # as a stream has them that is loaded again: older versions are read in these
+    assert offset(table, start, **chosen)["version"] < newest  # new columns may be missing, a wider type may not
+    again = columns(table)  # the columns of a stream that is loaded again, with which older versions are read
     assert offset(table, start, columns=again["columns"], of=again["version"], chosen=False)["version"] == newest
 
 
@@ -148,7 +148,7 @@ def test_processes_meet_over_a_socket_of_this_user_alone(driver: Path, table: Ta
     with pytest.raises(TrinityError, match="Did you mean 't'") as raised:
         ask({**question, "table": f"{table.name}t"})
     assert raised.value.code == "TABLE_NOT_FOUND"
-    # one of a process that is gone is passed over
+    # the link of a process that has ended is ignored
     (driver / "trinity-driver-0").symlink_to(driver / "nothing")
     assert ask(question) == columns(table)
     trinity.connect(warehouse := driver / "another").create_table(str(table.name), [Column("k", "int")])

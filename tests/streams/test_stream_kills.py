@@ -21,14 +21,14 @@ from tests.support.streams import SCHEMA, Row, drawn, is_killed, made_of, write
 from trinity import Session, Table
 
 KILLS = 9
-"""Of a stream into each of six tables."""
+"""Number of kills of a stream into each of six tables."""
 KILLS_OUT = 4
-"""Of a stream out of each of three tables."""
+"""Number of kills of a stream from each of three tables."""
 BATCHES = 60
 LONGEST = 160
-"""Operations at most from the first one of a life to its kill: those of some batches."""
+"""The most operations from the first one of a life to its kill: those of some batches."""
 FIRST = 40
-"""Of the first batch out of a table."""
+"""The most operations of the first batch from a table."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def test_changes_of_a_table_go_on_where_their_stream_was_killed(
         source.delete([draw.randrange(12)])
         if life == 1:
             source.compact(full=True)
-        # until the rows are there, a life may have but one batch
+        # while rows are missing, a life may have only one batch
         at = draw.randrange(1, LONGEST if came else FIRST) if life < KILLS_OUT else 0
         assert stream.live(at) == bool(at), f"life {life} and operation {at}"
         found = copy.to_df().collect()

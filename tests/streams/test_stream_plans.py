@@ -48,7 +48,7 @@ def test_what_was_vacuumed_is_an_error_that_names_the_oldest() -> None:
         batch("t", history(5, 6), Offset(2), Offset(6))
     with pytest.raises(TrinityError, match="oldest version still readable is 5"):
         batch("t", history(5, 6), ROWS, Offset(4))
-    # all that is missing is the version that was read: the changes of the next one may be on disk
+    # only the version that was read is missing: the changes of the next one may be on disk
     assert versions(batch("t", history(5, 6), Offset(4), Offset(6))) == (None, [5, 6])
 
 

@@ -97,7 +97,7 @@ def test_rows_then_changes_across_restarts(reader: Reader, table: Table) -> None
     assert reader.run() == [feed(table, begun, last)]
     offsets = sorted((reader.checkpoint / "offsets").glob("[0-9]"))
     assert [re.findall(r'"version": ?(\d+)', path.read_text())[-1] for path in offsets] == [str(begun), str(last)]
-    # the batch is repeated, as when the process had ended before Spark noted its end; what came since is read as well
+    # the batch is repeated, as if the process had ended before Spark recorded it; later rows are read as well
     (reader.checkpoint / "commits" / "1").unlink()
     (reader.checkpoint / "commits" / ".1.crc").unlink(missing_ok=True)
     newer = put(table, (4, 1, "f"))
@@ -116,7 +116,7 @@ def test_beginnings_and_limits(reader: Reader, table: Table, tmp_path: Path) -> 
     later = reader.batches[2:]
     assert max(len({version for _, version, _ in batch}) for batch in later) <= 2
     assert sum(later, Counter()) == feed(table, versions[4], versions[7])
-    # what is available now is read to its end, whatever the limit; the beginning is the checkpoint's
+    # all available rows are read, whatever the limit; the start is the checkpoint's
     versions += [put(table, (9, n, "z")) for n in (11, 12, 13)]
     assert reader.run(startingVersion=99, maxVersionsPerTrigger=1) == [feed(table, versions[7], versions[10])]
     since = Reader(reader.spark, table, tmp_path / "since")
@@ -217,7 +217,7 @@ def test_every_type(session: Session, spark: SparkSession, fmt: str, keyed: bool
     for options in ({"startingVersion": made_at}, {"versionAsOf": first}, {}):
         frame = spark.read.format("trinity").options(table=str(table.name), **options).load()
         out = tmp_path / str(len(options)) / "".join(options)
-        frame.write.parquet(str(out))  # as Spark has them, with days and years that Python has not
+        frame.write.parquet(str(out))  # as in Spark, with days and years that Python lacks
         read = spark.read.parquet(str(out)).drop("_change_type", "_commit_version", "_commit_timestamp")
         wanted = table.to_df(version=first if "versionAsOf" in options else None)
         assert read.dtypes == wanted.dtypes
@@ -237,7 +237,7 @@ def test_batches(session: Session, spark: SparkSession, table: Table) -> None:
 
     loaded = read()
     three = put(table, (3, 1, "d"))
-    assert changes_of(loaded) == inserts(two, (1, 2, "b"), (2, 1, "c"))  # of the version as which it was loaded
+    assert changes_of(loaded) == inserts(two, (1, 2, "b"), (2, 1, "c"))  # columns of the version it was loaded at
     rows = read(readChangeFeed="false")
     assert (rows.columns, rows.count()) == (["id", "ts", "n"], 3)
     assert changes_of(read(versionAsOf=one)) == inserts(one, (1, 1, "a"))

@@ -25,7 +25,7 @@ OTHERS: Final[dict[str, list[dict[str, Any]]]] = {
     "like it": [{"k": 7, "v": "new"}],
     "with other columns": [{"q": 1.5, "k": 7}],
 }
-"""Rows of the table that takes the place."""
+"""Rows of the table that replaces the first one."""
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_stream_says_so(table: Table, other: str) -> None:
     at = replaced(table, OTHERS[other])
     table.upsert([{"k": 8}])
     says = (f"Version {at} made another table of '{table.name}'", "new checkpoint", "another name")
-    for again in ({}, columns(table)):  # as a query that was begun before, and as one that is loaded now
+    for again in ({}, columns(table)):  # of a query begun before the replacement, and of one loaded now
         end = offset(table, reached, **again)
         with refused("NOT_SUPPORTED", *says):
             asked(table, "batch", start=reached, end=end)
@@ -173,7 +173,7 @@ def test_a_new_stream_begins_with_its_rows(opened: Session, fmt: str, monkeypatc
         read.append(entry.version)
         return StoredChanges(entry.version)
 
-    monkeypatch.setattr(answers, "stored_rows", rows)  # which are written by Spark
+    monkeypatch.setattr(answers, "stored_rows", rows)  # whose changes Spark writes
     start = {"begins": "rows", "table": ""}
     end = offset(table, start)
     asked(table, "batch", start=start, end=end)

@@ -15,7 +15,7 @@ from trinity import Session
 
 BATCHES = {"parquet": 500, "delta": 100, "iceberg": 100}
 ROUNDS = 5
-"""Looks at the table between two vacuums."""
+"""Reads of the table between two vacuums."""
 
 
 @pytest.mark.full
@@ -29,7 +29,7 @@ def test_a_reader_follows_a_long_stream(session: Session, tmp_path: Path, fmt: s
     query = table.stream_writer(files, checkpoint=tmp_path / "checkpoint", available_now=True, compact_every=20)
     active, operations = True, set[str]()
     while active:
-        active = query.isActive  # asked first: what comes until the end is read in a last round
+        active = query.isActive  # checked first, so that a last round reads the last commits
         newest = table.splits().version
         seen, reached = applied(seen, feed(table, reached, newest)), newest
         operations |= {entry.operation for entry in table.connector.metadata.history(table.handle)}

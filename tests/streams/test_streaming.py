@@ -112,7 +112,7 @@ def test_a_batch_is_a_commit(source: Source, keyed: Table, stream_log: pytest.Lo
     assert re.search(r"2 rows, .*newest ts 20", stream_log.messages[-1])
     source.put("3.json", row(3, 30, 3))
     source.put("4.json")
-    again = source.run(keyed)  # the checkpoint is used again, and a batch without rows is no commit
+    again = source.run(keyed)  # the checkpoint is reused, and a batch without rows is not committed
     assert (again.id, versions(keyed)) == (query.id, before + 3)
     source.put("5.json", {**row(4, 40), "more": "new"})
     source.schema += ", more STRING"
@@ -132,7 +132,7 @@ def test_a_batch_that_spark_has_not_noted_is_not_written_twice(
     assert source.run(plain).id == query.id
     assert rows_at(plain) == {(1, 1, 0): 1, (2, 2, 0): 1, (3, 3, 0): 1}
     assert any(re.search("batch 1 .* committed before", message) for message in stream_log.messages)
-    # another stream of the same rows has a number of its own
+    # another stream of the same rows has its own number
     source.run(plain, checkpoint=source.folder.parent / "another")
     assert rows_at(plain) == {(1, 1, 0): 2, (2, 2, 0): 2, (3, 3, 0): 2}
 
@@ -175,7 +175,7 @@ def test_a_table_put_back_under_a_stream_loses_no_batch_in_silence(
         source.put("2.json", {"id": 2})
         query.processAllAvailable()
         source.put("empty.json")
-        query.processAllAvailable()  # of a batch without rows nothing is recorded
+        query.processAllAvailable()  # a batch without rows is not recorded
         backup.put_back()
         source.put("3.json", {"id": 3})
         with pytest.raises(StreamingQueryException, match=r"\[INVALID_ARGUMENTS\] .* was put back to an earlier state"):
@@ -243,7 +243,7 @@ def test_a_compaction_runs_beside_the_stream(
     for n in range(6):
         source.put(f"{n}.json", row(n % 2, n, n))
     source.run(keyed, compact_every=2)
-    assert begun == [1]  # one at a time, and the stream is at its end meanwhile
+    assert begun == [1]  # one compaction at a time; the stream ends meanwhile
     release.set()
     for thread in threading.enumerate():
         if thread.name == f"{THREAD} {keyed.name}":

@@ -48,7 +48,7 @@ VALUES: dict[str, Any] = {
     "map<string,array<bigint>>": [("a", [1]), ("b", None)],
     "struct<x:int,y:struct<z:string>>": {"x": 1, "y": {"z": "q"}},
 }
-"""Type -> a value of it."""
+"""Type -> a value."""
 
 KEYED = TableDefinition(
     "default",

@@ -23,7 +23,7 @@ from tests.support.object_store import free_ports, wait_for
 _AZURITE: Final = "3.35.0"
 ACCOUNT: Final = "devstoreaccount1"
 AZURE_SECRET: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""The key of Azurite's account, which everybody knows."""
+"""The public key of Azurite's account."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _fetched() -> Path:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     try:
         whole.rename(folder)
-    except OSError:  # another run was first
+    except OSError:  # another run has fetched it first
         shutil.rmtree(whole)
     return program
 

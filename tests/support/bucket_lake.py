@@ -21,7 +21,7 @@ from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, Location, ObjectStore
 
 FIRST = {"parquet": 0, "delta": 0, "iceberg": 1}
-"""The version of a table that was made and has no rows yet."""
+"""Format -> the version of a new table without rows."""
 COLUMNS = [Column("k", "int"), Column("v", "string")]
 ROWS = pa.table({"k": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
 _GLUE: dict[str, Any] = {
@@ -32,7 +32,7 @@ _GLUE: dict[str, Any] = {
     "glue.max-retries": 1,
 }
 _ODD = {"parquet": "some where/100%", "delta": "some where/100%", "iceberg": "some where/ünd so"}
-"""A path that others would misread, as far as the format's readers do not."""
+"""A path that others would misread, with the characters that the format's own readers support."""
 
 
 class Server(Protocol):
@@ -112,7 +112,7 @@ def bucket_lake(fmt: str, server: Server, bucket: str, database: Mapping[str, An
 
 
 SERVERS = {"iceberg-postgres": "database", "iceberg-rest": "rest_catalog", "iceberg-glue": "glue"}
-"""Kind of a catalog -> fixture of the server that has its names."""
+"""Kind of catalog -> fixture of its server."""
 
 
 def database_of(kind: str, folder: Path, server: Any = None) -> dict[str, Any]:

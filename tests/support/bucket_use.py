@@ -25,12 +25,12 @@ from trinity.storage import Location
 _LOGS: Final = {
     "parquet": r"_trinity/log/(\d{20}(\.checkpoint)?|_newest)\.json",
     "delta": r"_delta_log/(\d{20}\.(json|crc|checkpoint\.parquet)|_last_checkpoint)",
-    "iceberg": r"\b\B",  # nothing: its metadata says what it needs
+    "iceberg": r"\b\B",  # none: its metadata names all files that it needs
 }
 _TRIES: Final = 24
-"""Requests for one thing, which is looked at twice; where a connection ends Java's own client asks twice, too."""
+"""Requests for one object, which is read twice; Java's own client also retries when a connection ends."""
 _PROBE: Final = "_trinity/probe"
-"""Shows that the store has put if absent, and stays."""
+"""The object that tests the store's conditional puts; it stays."""
 
 
 def unneeded(lake: BucketLake, table: Table) -> list[str]:

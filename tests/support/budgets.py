@@ -24,4 +24,4 @@ BUDGET: Final = replace(
 QUICK: Final = replace(
     played(BUDGET, histories=1, programs=1, engines=1, faults=1), refusals=5, concurrency=False, longer=1
 )
-"""A part of it, for the short tier; from seed 1 on, whose histories are not played a second time (L2)."""
+"""A part of the suite for the short tier, from seed 1 on, whose histories are not repeated (L2)."""

@@ -110,7 +110,7 @@ _LIKELY: Final[Mapping[str, Callable[[random.Random], str]]] = {
     "tn": lambda draw: draw.choice((_text, _date, _time))(draw),
     "by": lambda draw: draw.choice((_text, lambda d: f'"{_digits(d, 9)}"', lambda _: "true"))(draw),
 }  # fmt: skip
-"""Column -> what stands there mostly."""
+"""Column -> the usual values."""
 
 
 def _date(draw: random.Random) -> str:

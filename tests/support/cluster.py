@@ -25,7 +25,7 @@ _HOME: Final = Path(pyspark.__file__).parent
 _DEPLOY: Final = "org.apache.spark.deploy"
 _EXECUTOR: Final = b"CoarseGrainedExecutorBackend"
 _PATIENCE_S: Final = 120
-"""Time in which workers report."""
+"""Seconds within which workers must register."""
 
 
 @dataclass(frozen=True)

@@ -35,16 +35,16 @@ READERS: Final = (
     "catalogManaged", "columnMapping", "deletionVectors", "geospatial", "timestampNtz", "typeWidening", "v2Checkpoint",
     "vacuumProtocolCheck", "variantShredding", "variantType",
 )  # fmt: skip
-"""Features of Delta Lake 4.4 that readers have to know, and writers too."""
+"""Features of Delta Lake 4.4 for readers and writers."""
 WRITERS: Final = (
     "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering",
     "domainMetadata", "generatedColumns", "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "identityColumns",
     "inCommitTimestamp", "invariants", "materializePartitionColumns", "rowTracking",
 )  # fmt: skip
-"""Features that only writers have to know."""
+"""Features for writers only."""
 ICEBERG_VERSIONS: Final = (1, 2, 3)
 LEFT_OUT: Final = ("c_decimal38", "c_decimal38s", "c_deep")
-"""Columns whose types are like those of others."""
+"""Columns whose types behave like another column's."""
 _HEAD: Final = """# Compatibility
 
 This page shows what each format's tables can do, how they store each type, and which features of other writers' tables

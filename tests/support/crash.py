@@ -26,7 +26,7 @@ COMMIT: Final = {
     "delta": "link */_delta_log/*.json",
     "iceberg": "unlink */catalog.db-journal",
 }
-"""Format -> the operation by which its commit becomes visible, as the library prints it."""
+"""Format -> the operation that makes its commit visible, as the library prints it."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ COLUMNS: Final = [
     *[Column(name, CASES[name][0]) for name in PRIMITIVES],
     *[Column(f"{name}2", CASES[name][0]) for name in PRIMITIVES],
 ]
-"""Two of each type, so that values of one type meet."""
+"""Two columns of each type, so that values of one type are combined."""
 NESTED: Final = [
     Column("k", "int"),
     Column("s", "struct<A:int,b:struct<c:string,d:double>>"),
@@ -36,7 +36,7 @@ NESTED: Final = [
     Column("ls", "array<struct<x:int,y:string>>"),
     Column("t", "string"),
 ]
-"""Nested ones."""
+"""Nested columns."""
 
 
 def sample(rows: int, seed: int = 0, *, mild: bool = False) -> pa.Table:
@@ -492,4 +492,4 @@ _MILD: Final[dict[str, list[Any]]] = {
     "c_ts": [0, -1, 1_709_210_096_789_012, 1_710_054_000_000_000, 1_730_612_700_000_001],
     "c_ntz": [0, -1, 1_709_210_096_789_012, 1_710_037_800_000_000],
 }
-"""Values that are not at any edge."""
+"""Values that are no edge values."""

@@ -24,7 +24,7 @@ _STATEMENTS = (
 _KEYS = 3
 _UNKNOWN = "COMMIT_STATE_UNKNOWN"
 _TOLD = ("FILESYSTEM_ERROR", "PERMISSION_DENIED", _UNKNOWN)
-"""What may be told of a fault of the store."""
+"""Codes that a fault of the store may raise."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Player:
     lake: BucketLake
     rows: dict[str, Counter[int]] = field(default_factory=dict)
     live: dict[int, int] = field(default_factory=dict)
-    """Key of the keyed table -> number of the row that has it."""
+    """Key of the keyed table -> number of its row."""
     numbers: int = 0
 
     def play(self, history: History) -> None:
@@ -202,7 +202,7 @@ class _Player:
         place = f"{self.lake.place}-folder"
         written = pa.BufferOutputStream()
         pq.write_table(_rows(0), written)
-        ObjectStore(place).put("first.parquet", written.getvalue().to_pybytes())  # which the tests' Google takes, too
+        ObjectStore(place).put("first.parquet", written.getvalue().to_pybytes())  # also in the tests' Google server
         session.register("folder", "parquet", place)
         self.rows["folder"] = Counter({0: 1})
 

@@ -40,12 +40,12 @@ class Answer:
 
 
 _PATIENCE_S = 600
-"""The time that a server has for an answer: on a busy machine it needs a minute, and who asks has its own patience."""
+"""Seconds that a server has for an answer: a busy machine needs a minute, and clients have limits of their own."""
 LOST = Answer(0)
 """No answer: the connection is closed."""
 
 Fault = Callable[[Request, Callable[[], Answer]], Answer | None]
-"""The answer to a request instead of the server's, which the callable asks for; None leaves the request alone."""
+"""Returns an answer instead of the server's, which the callable fetches; None to let the request pass."""
 
 
 @dataclass

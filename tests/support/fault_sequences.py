@@ -18,7 +18,7 @@ from tests.support.fault_proxy import LOST, Answer, Proxy, Request
 from trinity.storage import s3, store_kind
 
 COMMIT: Final = -1
-"""The place of the first put that is to find nothing."""
+"""The number that stands for the first conditional put."""
 _MOST_STEPS: Final = 12
 _ANSWERS: Final[dict[str, Answer | None]] = {
     "lost": LOST,
@@ -28,9 +28,9 @@ _ANSWERS: Final[dict[str, Answer | None]] = {
     "refused": Answer(403, b"<Error><Code>AccessDenied</Code></Error>"),
     "expired": Answer(400, b"<Error><Code>ExpiredToken</Code></Error>"),
 }
-"""A word -> what is answered; nothing for a store that says nothing."""
+"""Name -> the answer; None for a store that does not answer."""
 _EFFECTS: Final = ("done", "late", "undone")
-"""A request takes effect, does so when all is over, or never does."""
+"""A request takes effect at once, at the end of the block, or never."""
 
 
 @dataclass(frozen=True)

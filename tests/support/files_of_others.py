@@ -48,7 +48,7 @@ ENGINES: Final[dict[str, Mapping[str, str]]] = {
     "plain": {},
 }
 _BY_ARRIVAL: Final = ("arrival", "partial_update", "sequence_group", "aggregation")
-"""Rows that are upserted change places here when others rewrite them (L3), so that others add further keys only."""
+"""Kinds of tables in which a rewrite by others reorders upserted rows (L3), so that others add only new keys."""
 _REFUSED: Final = ("it is not known any more", "changed or deleted compacted rows")
 _STEPS: Final = ("add", "other add", "other add", "rewrite", "delete", "update", "compact", "full")
 
@@ -146,7 +146,7 @@ def play(
             step(table)
             step(twin)
 
-    if engine != "plain":  # the first row change makes rows tell when they came (K4)
+    if engine != "plain":  # the first row change adds the stamp of arrival (K4)
         both(lambda t: t.upsert(rows([9], 0)), lambda t: t.delete("k = 9"))
     for moment in range(1, 13):
         step, keys = chance.choice((*_STEPS, *further)), chance.sample(range(8), chance.randint(1, 4))

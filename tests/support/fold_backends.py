@@ -98,7 +98,7 @@ def in_duckdb(definition: TableDefinition, versions: pa.Table) -> pa.Table:
 
 def in_spark(session: Session, folded: Sequence[tuple[TableDefinition, pa.Table]]) -> list[list[dict[str, Any]]]:
     """Fold the row versions of several tables in one query; none of them may be out of range."""
-    # it imports pyspark, which the tests of this process alone do not have
+    # it imports pyspark, which tests without Spark cannot
     from trinity.engine.reading.spark.fold_by_column import register_bitmap_unions
 
     wholes = []
@@ -127,11 +127,11 @@ BACKENDS: Final[Mapping[str, Callable[[TableDefinition, pa.Table], pa.Table]]] =
     "arrow": in_arrow,
     "duckdb": in_duckdb,
 }
-"""Backends that need no Spark, by name: the visible rows of row versions in arrival order. They raise TrinityError."""
+"""Name -> backend without Spark: the visible rows of row versions in arrival order, or a TrinityError."""
 
 
 ONLY_SPARK = ("hll_sketch", "theta_sketch")
-"""Functions of whose results Spark alone writes the bytes."""
+"""Functions whose results only Spark can write."""
 WRITES = {"upsert": 7, "delete": 2, "change": 4}
 PROFILES = [
     replace(profile, functions=tuple(f for f in profile.functions if f not in ONLY_SPARK))

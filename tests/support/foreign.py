@@ -27,7 +27,7 @@ from trinity.engine.reading.plan import plan_read
 
 AFTER_FIRST = {(1, "a"), (2, "b"), (3, "c")}
 LIVE = {(1, "a"), (2, "b2"), (4, "d again")}
-"""What both fold to: a late row loses, a tombstone hides its key, the later of two equal watermarks wins (K4)."""
+"""The merged rows of both: a late row loses, a tombstone hides its key, the later of two equal watermarks wins (K4)."""
 
 Rows = set[tuple[object, object]]
 Write = Callable[[Path, pa.Table], None]

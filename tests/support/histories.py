@@ -80,7 +80,7 @@ def _played(
 
 def check(sessions: Sequence[Session], fmt: str, kind: str, batches: list[tuple[list[Event], str]]) -> None:
     """Apply the batches by some sessions in turn, and check that the table is as the model has it (H1-H5)."""
-    if kind == "left out":  # one column of sequence: what is equal in it is a tie
+    if kind == "left out":  # one sequence column: events equal in it tie
         batches = [([replace(e, sequence=e.sequence[:1]) for e in part], after) for part, after in batches]
     came = [event for part, _ in batches for event in part]
     assert _played(sessions, fmt, kind, batches) == sorted(model(kind, came), key=repr)

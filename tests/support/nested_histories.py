@@ -30,7 +30,7 @@ WEIGHTS: Final = {"upsert": 6, "rename": 3, "drop": 3, "add": 3, "widen": 1, "mo
 NAMES: Final = ("a", "b", "z")
 TYPES: Final = {"int": IntegerType(), "bigint": LongType(), "string": StringType()}
 HOLDERS: Final = ("st", "st.inner", "arr.element", "m.value")
-"""Structs whose fields others change: in a column, in a struct, in an array, as the values of a map."""
+"""Structs whose fields other engines change: in a column, in a struct, in an array, as the values of a map."""
 COLUMNS: Final = (
     "id INT PRIMARY KEY, st STRUCT<a: INT, b: STRING, inner: STRUCT<a: INT, b: STRING>>, "
     "arr ARRAY<STRUCT<a: INT, b: STRING>>, m MAP<STRING, STRUCT<a: INT, b: STRING>>"
@@ -67,7 +67,7 @@ class Nested:
     folder: Path
     external: bool = False
     seen: Counter[str] = field(default_factory=Counter)
-    """How often each step was taken, and how often the table was refused."""
+    """Number of times that each step was taken, and that the table was refused."""
 
     def __post_init__(self) -> None:
         self.numbers = itertools.count()
@@ -122,7 +122,7 @@ class Nested:
     # -- steps ----------------------------------------------------------------------------------------------
 
     def upsert(self, table: Table, chance: Random) -> None:
-        schema = pyiceberg(table).schema().as_arrow()  # its fields in the order that they have now
+        schema = pyiceberg(table).schema().as_arrow()  # its fields in their present order
         for key in chance.sample(range(4), 2):
             self.rows[key] = {
                 "st": {**self._values("st", chance), "inner": self._values("st.inner", chance)},

@@ -16,7 +16,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_m
 from pyiceberg.typedef import Identifier
 
 ENDINGS: Final = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
-"""The spellings of a number, in the order in which HadoopTables looks for them."""
+"""The spellings of a number, in the order in which HadoopTables tries them."""
 
 
 class Numbered(NoopCatalog):

@@ -27,9 +27,9 @@ from tests.support.fault_proxy import Proxy, Request, running_proxy
 _KEY = "AKIATESTS0000001"
 SECRET = "oneverysecretsecret01"
 READER = {"access_key_id": "AKIAREADER000001", "secret_access_key": "onlyreadersecret0001"}
-"""The key of one who may only read."""
+"""A key with read permission only."""
 ROLE = "arn:aws:iam::role/tables"
-"""A role that the holder of the first key may take on: it may do everything, as far as a session's policy lets it."""
+"""A role that the holder of the first key may assume: it may do everything that a session's policy allows."""
 _SERVERS = ("master", "volume", "filer", "s3")
 
 

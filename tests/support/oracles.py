@@ -167,7 +167,7 @@ def said_by_formats(statement: Statement, effect: Effect) -> bool:
     """Return whether the formats' own Spark writers accept a statement, and with the same effect."""
     if not accepted(statement, effect) or effect.faults or (statement.kind != "MERGE" and statement.source):
         return False
-    if "several-matches" in effect.saw:  # refused, also where one at most of them is selected
+    if "several-matches" in effect.saw:  # refused, even if at most one of them is selected
         return False
     subqueries = "SELECT q.m" in statement.sql("t", Shape((), ()), "spark")
     return not subqueries and all(case.action != "DO NOTHING" for case in statement.cases)
@@ -242,13 +242,13 @@ _KINDS: Final = (MATCHED, NOT_MATCHED, BY_SOURCE)
 
 def spark_text(statement: Statement, table: str, shape: Shape) -> str:
     """Return a statement in the dialect of the formats' own Spark writers."""
-    # Spark wants the kinds in this order, and a row is of one kind alone
+    # Spark requires this order of the kinds, and a row has only one kind
     cases = tuple(sorted(reachable(statement).cases, key=lambda case: _KINDS.index(case.when)))
     text = replace(statement, cases=cases).sql(table, shape, "spark")
     text = text.replace("INSERT VALUES", f"INSERT ({', '.join(shape.names)}) VALUES")
     if statement.source is None:
         return text
-    source = statement.source.sql(table, "spark")  # whose columns must have their names within
+    source = statement.source.sql(table, "spark")  # the columns of VALUES must be named inside
     return text.replace(source, f"(SELECT * FROM {source}) AS s", 1)
 
 
@@ -287,7 +287,7 @@ class NativeDelta(_Native):
         super().__init__(spark, next(self._tables))
 
     def create(self, shape: Shape) -> None:
-        self.table = next(self._tables)  # a folder outlives the table that is dropped
+        self.table = next(self._tables)  # DROP TABLE keeps the folder
         super().create(shape)
 
 

@@ -217,7 +217,7 @@ class _Delta(_Spark):
     def append(self, rows: pa.Table) -> None:
         location = str(self.shared.location)
         frame = self.spark.createDataFrame(rows).coalesce(1)
-        if self.shared.location.exists():  # a column that was widened is not written narrow
+        if self.shared.location.exists():  # a widened column is not written with its narrow type
             types = dict(self.spark.read.format("delta").load(location).dtypes)
             frame = frame.select(*[frame[f"`{c}`"].cast(types[c]).alias(c) for c in frame.columns])
         frame.write.format("delta").mode("append").save(location)
@@ -274,7 +274,7 @@ class _Iceberg(_Spark):
     def vacuum(self) -> None:
         self.call("expire_snapshots", "older_than => TIMESTAMP '2100-01-01 00:00:00'", "retain_last => 1")
         if self.chance.random() < 0.5:
-            for path in self.shared.location.rglob("*"):  # it does not remove what is younger
+            for path in self.shared.location.rglob("*"):  # the procedure does not remove younger files
                 os.utime(path, (time.time() - 30 * 86400,) * 2)
             self.call("remove_orphan_files")
 

@@ -40,11 +40,11 @@ from trinity_conformance.playing.traces import (
 )
 
 WAYS: Final = frozenset({"upsert", "change", "compact", "vacuum", "alter"})
-"""What other engines do."""
+"""The kinds of steps that other engines take."""
 TYPES: Final = frozenset(
     {"int", "bigint", "double", "string", "boolean", "date", "timestamp", "binary", "decimal(10,2)", "decimal(38,10)"}
 )
-"""Types that every writer has, and means the same by."""
+"""Types that every writer has, with the same meaning."""
 
 
 def mixed(history: History, ways: Collection[str] = WAYS) -> History:
@@ -71,7 +71,7 @@ class _Mixer:
         self.folded = False
         """Whether the stored rows are those of the merged read."""
         self.added = False
-        """Whether there are rows of others that no compaction has folded."""
+        """Whether others have added rows that no compaction has folded."""
 
     def likely(self, way: str, share: float) -> bool:
         return way in self.ways and self.chance.random() < share
@@ -81,7 +81,7 @@ class _Mixer:
 
     def take(self, step: Step) -> None:
         if isinstance(step, Resolve):
-            return  # external tables have none, nor has every format
+            return  # external tables and some formats have no resolve
         if isinstance(step, Upsert):
             self.upsert(step)
         elif isinstance(step, Change):
@@ -150,7 +150,7 @@ class _Mixer:
         if not said_by_formats(statement, effect) or not effect.counts.affected or self.model.overflows():
             return False
         if statement.kind == "DELETE" and re.search("<>|NOT ", statement.sql("t", Shape((), ()), "spark")):
-            return False  # Iceberg's takes rows along where such a comparison is NULL
+            return False  # Iceberg's DELETE also deletes rows for which such a comparison is NULL
         rows = list(self.model.merged().values())
         matched = [target for kind, target, _, _ in self.model.join(statement, rows) if kind == MATCHED]
         if len(set(matched)) < len(matched):  # Delta counts matches that no WHEN selects
@@ -162,7 +162,7 @@ class _Mixer:
         return len(set(new)) == len(new) and stays.isdisjoint(new) and not _keeps_aside(self.shape)
 
     def alter(self, step: Alter) -> None:
-        if step.kind == "default":  # the formats' own writers give it to no row that is there
+        if step.kind == "default":  # the formats' own writers do not fill it in existing rows
             step = Alter("blank", step.columns)
         widened = step.kind == "widen" and self.shape.type_of(step.columns[0]) != "int"
         if self.shape.engine != DEDUPLICATE and step.kind == "blank":

@@ -75,7 +75,7 @@ def _pyiceberg(session: Session, table: Table) -> pa.Table:
 
 
 def _polars_iceberg(session: Session, table: Table) -> pa.Table:
-    # that PyIceberg plans the scan
+    # so that PyIceberg plans the scan
     with warnings.catch_warnings(action="ignore", category=pl.exceptions.PerformanceWarning):
         return pl.scan_iceberg(pyiceberg(table)).collect().to_arrow()
 
@@ -107,7 +107,7 @@ FOLDER_READERS: Final[Mapping[str, Callable[[Session, str], pa.Table]]] = {
     "pandas": lambda _, folder: pa.Table.from_pandas(pd.read_parquet(folder, partitioning=None)),
     "Spark": lambda session, folder: session.spark.read.parquet(folder).toArrow(),
 }
-"""Readers of a folder, as they are commonly given one."""
+"""Readers of a folder, as they are commonly called."""
 
 
 # -- tables -----------------------------------------------------------------------------------------------

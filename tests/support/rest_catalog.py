@@ -48,9 +48,9 @@ def running_rest_catalog(jars: Path, bucket_options: Mapping[str, Any], warehous
             "CATALOG_URI": f"jdbc:sqlite:{folder}/catalog.db",
             "CATALOG_WAREHOUSE": warehouse or str(folder / "warehouse"),
             "CATALOG_IO__IMPL": "org.apache.iceberg.hadoop.HadoopFileIO",
-            "CATALOG_JDBC_SCHEMA__VERSION": "V1",  # by which it has views
+            "CATALOG_JDBC_SCHEMA__VERSION": "V1",  # this version supports views
         }
-        # Iceberg's tests have a class of S3A's for themselves, which comes second so
+        # Iceberg's test JAR has its own copy of an S3A class, which must come second
         shared = ":".join(map(str, (*jars.glob("hadoop-aws-*.jar"), *_jars().glob("hadoop-client-*.jar"))))
         path = f"{folder}:{shared}:{jars}/*"
         command = ["java", "-Xmx512m", "-cp", path, "org.apache.iceberg.rest.RESTCatalogServer"]

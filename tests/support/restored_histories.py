@@ -40,7 +40,7 @@ TARGET: Final = "id INT PRIMARY KEY, ts BIGINT, gone BOOLEAN, v STRING, at BIGIN
 TARGET_OPTIONS: Final = "TBLPROPERTIES ('watermark-key' = 'at', 'rowkind.field' = 'kind')"
 GONE: Final = ("delete", "update_preimage")
 REFUSALS: Final = frozenset({"NOT_SUPPORTED", "BAD_DATA"})
-"""How a table says that it cannot be read or written as it was left."""
+"""Codes with which a table refuses to be read or written in its present state."""
 
 
 def drawn(seed: int, length: int = 14) -> History:
@@ -78,30 +78,30 @@ class Restored:
     spark: SparkSession
     folder: Path
     seen: Counter[str] = field(default_factory=Counter)
-    """How often each step was taken, and how often something was refused."""
+    """Number of times that each step was taken, and that it was refused."""
 
     def __post_init__(self) -> None:
         self.home, self.backups = self.folder / "home", self.folder / "backups"
         self.session = self._connect(self.home)
-        self.second = self._connect(self.home)  # which has the table as it was, in its caches
+        self.second = self._connect(self.home)  # a session that has the old table in its caches
         self.session.sql(f"CREATE TABLE t ({COLUMNS}) {OPTIONS}").collect()
         self.state: State = {}
         self.states: dict[Any, State] = {}
         self.required = False
-        """Whether others forbid NULL in ``v``."""
+        """Whether another engine forbids NULL in ``v``."""
         self.were_required: dict[Any, bool] = {}
         self.has_nulls = False
         """Whether NULL was ever stored in ``v``."""
         self.streamed: dict[int, tuple[Any, ...]] | None = None
-        """The rows that a stream has told of; None before its first batch."""
+        """The rows by the changes of a stream; None before its first batch."""
         self.written = 0
         self.followed: tuple[str, Any] | None = None
         self.targets = 0
         self.lost = False
-        """Whether the table went back since it was followed."""
+        """Whether the table was put back since it was last followed."""
         self.streams = 0
         self.stream_lost = False
-        """Likewise, since it was streamed."""
+        """Whether it was put back since it was last streamed."""
         self._committed()
 
     @property
@@ -306,7 +306,7 @@ class Restored:
         else:
             self._roll_back(version)
         self._went_back(version)
-        if self.fmt == "delta":  # which takes the schema back, too
+        if self.fmt == "delta":  # it restores the schema, too
             self.required = self.were_required[version]
         self._committed()
         return self._usable("restore")
@@ -341,7 +341,7 @@ class Restored:
         for later in self.backups.iterdir():
             if int(later.name) > version:
                 shutil.rmtree(later)
-        if self.fmt == "delta":  # which would go on with a log that is not there any more
+        if self.fmt == "delta":  # it would continue with a log that no longer exists
             self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
         return self._usable("put_back")
 

@@ -75,7 +75,7 @@ class _Iceberg(Others):
             found.append(given)
             return
         path = Path(self.table.location, "data", f"added-{way}-{len(found.metadata.snapshots)}.parquet")
-        path.parent.mkdir(exist_ok=True)  # a backup of a table without rows has none
+        path.parent.mkdir(exist_ok=True)  # the backup may be of a table without rows
         pq.write_table(given, path, write_statistics=bool(way % 3))
         found.add_files([f"file://{path}"])
 

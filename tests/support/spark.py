@@ -19,26 +19,26 @@ _SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "2",
     # a statement's generated code runs over ten rows: a thorough compiler doubles what the JVM costs
     # (without that one the JVM keeps 48 MB for code, and once they are full it compiles nothing more);
-    # a collector in parallel takes the core that other tests run on
+    # a parallel garbage collector would use the core of other tests
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC",
-    "spark.sql.ui.explainMode": "simple",  # each query's plan is written for a page that nobody looks at
+    "spark.sql.ui.explainMode": "simple",  # each query's plan would be stored for an unused web page
 }
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""Expressions are evaluated as they are: to generate and compile Java for ten rows is a fifth to a third of a test.
+"""Settings to interpret expressions: to compile Java for ten rows takes a fifth to a third of a test.
 
-The long tier, the demo and the benchmarks run what Spark generates.
+The long tier, the demo and the benchmarks run generated code.
 """
 AZURITE: Final = {
     "fs.abfss.impl": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
     "fs.azure.always.use.https": "false",
 }
-"""Settings of Hadoop's by which Azure is reached without TLS."""
+"""Hadoop's settings for Azure without TLS."""
 _VENDED: Final = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
 _BUCKETS: Final = {
     True: ("s3://nowhere/at-all",),
     False: ("s3://nowhere/at-all", "gs://nowhere/at-all", "abfss://nowhere@nobody.dfs.core.windows.net/at-all"),
 }
-"""Places in object stores, of S3 alone in the short tier: Google's JAR has 40 MB."""
+"""Places in object stores; in the short tier of S3 alone, as Google's JAR has 40 MB."""
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ZONES: Final = ("America/New_York", "Asia/Kolkata", "UTC", "+05:30")
 TIMED: Final = ("c_date", "c_ts", "c_ntz")
 ZONED: Final = [(c, z) for c in PRIMITIVES for z in (ZONES if c in TIMED else ZONES[:1])]
-"""The types that a zone may shift in every zone, the others in one."""
+"""(type, zone): types that a zone may shift in every zone, the others in one."""
 
 
 def frame(session: Session, rows: pa.Table) -> DataFrame:

@@ -306,7 +306,7 @@ def test_a_warehouse_that_is_no_folder(
 @pytest.mark.parametrize("spoil", [_file_in_the_way, _read_only])
 def test_a_warehouse_that_cannot_be_written(tmp_path: Path, fmt: str, spoil: Callable[[Path], Path]) -> None:
     if spoil is _read_only and os.geteuid() == 0:
-        spoil = _file_in_the_way  # root may write everywhere
+        spoil = _file_in_the_way  # root can write everywhere
     where = spoil(tmp_path)
     with refused("PERMISSION_DENIED" if spoil is _read_only else "FILESYSTEM_ERROR", str(where)):
         trinity.connect(catalogs={"c": {"connector": fmt, "warehouse": str(where)}})

@@ -52,7 +52,7 @@ TOO_LONG: Final[dict[str, dict[str, Any]]] = {
     "m.key": {"m": [("abcde", None)]},
     "m.value.v": {"m": [("a", {"v": "abcde"})]},
 }
-"""Path -> a column with a text there that is too long."""
+"""Path -> a column with a too long text there."""
 
 
 def arrow(*rows: dict[str, Any]) -> pa.Table:

@@ -41,7 +41,7 @@ BESIDE_TEXT: Final = {
     "timestamp_ntz": ("2020-01-01", "2020", "2020-1-1 10:00:00", "2020-03-08 02:30:00"),
     "boolean": ("true", "t", "1", "no"),
 }
-"""What text has to say beside another type: the rest is an error in Spark."""
+"""Type -> texts that can be compared with it: Spark refuses others."""
 
 
 def rows_of(spark: SparkSession, kind: str, beside: str, name: str) -> DataFrame:
@@ -126,7 +126,7 @@ def check_keyed(session: Session, table: str, kind: str, source: DataFrame) -> N
     try:
         counts = session.sql(f"{update} {insert}").collect()[0]
     except TrinityError as error:
-        if error.code != "TYPE_MISMATCH":  # such an INSERT has to say CAST
+        if error.code != "TYPE_MISMATCH":  # such an INSERT needs a CAST
             raise
         new, taken = [], []
         only(source, matched.values())

@@ -78,7 +78,7 @@ def test_data_that_brings_columns(session: Session, tiered_fmt: str) -> None:
     with refused("NOT_SUPPORTED", "'c'", "COLLATE UTF8_LCASE"):
         table.stream_writer(stream, checkpoint="nowhere", evolve=True)
     assert not session.list_tables(tiered_fmt, "default")[1:]
-    table.upsert(collated, evolve=True)  # the column is there, and compares as it does
+    table.upsert(collated, evolve=True)  # the column exists, and compares by its collation
     assert table.to_arrow().to_pylist() == [{"id": 1, "t": "a"}]
 
 

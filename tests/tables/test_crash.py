@@ -162,7 +162,7 @@ def test_killed_around_the_commit(crash: Crash, victim: Callable[[str, str], Tab
 
 
 LISTED = "link */_trinity/changelog/*.json"
-"""The operation by which the changes of a version are on disk."""
+"""The operation after which the changes of a version are on disk."""
 
 
 @pytest.mark.full

@@ -61,7 +61,7 @@ def test_repair_goes_back_to_the_newest_version_that_can_be_read(session: Sessio
     assert caught.value.code == "BAD_DATA"
     assert first.name in caught.value.message
     assert "repair" in caught.value.message
-    done = session.repair(str(pages.name))  # which has seen the newest version, and remembers it
+    done = session.repair(str(pages.name))  # this session has the newest version in memory
     assert (values(again), done.skipped) == ([1, 2, 3], False)
     assert done.version == again.splits().version
     again.append(some(5))

@@ -29,7 +29,7 @@ COLUMNS = [Column("k", "int"), Column("v", "int")]
 
 
 BY_CLASSES = {"delta.autoOptimize.autoCompact": "false"}
-"""A property of Delta's that Trinity leaves to Delta's own classes, and with it each commit of the table."""
+"""A property that Trinity does not support, so that Delta's own classes make all commits of the table."""
 
 
 def made(session: Session, catalog: str, name: str = "t", properties: Mapping[str, str] | None = None) -> Table:

@@ -85,7 +85,7 @@ def test_what_cannot_follow_is_refused_before_anything_changes(session: Session,
     refused(table, "DUPLICATE_COLUMN_NAME", data(id=key, x=new, X=new))
     refused(table, "INVALID_ARGUMENTS", data(id=key, _trinity_x=new))
     assert "primary key" in refused(table, "CONSTRAINT_VIOLATION", data(x=new))
-    # a text has no declared length: the column keeps its own, which the row does not meet; the rows are as before
+    # a text has no declared length, so the column keeps its own, which the row exceeds; the rows are unchanged
     with pytest.raises(TrinityError, match="longer"):
         table.upsert(data(id=key, name=(pa.string(), ["longer"]), x=new), evolve=True)
     assert rows(table) == []
@@ -131,7 +131,7 @@ def test_two_writers_at_once(table: Table) -> None:
 def test_a_table_of_others_is_altered_by_its_owner(session: Session, tmp_path: Path) -> None:
     delta_rs(tmp_path / "theirs", FIRST)
     table = session.register("theirs", "delta", tmp_path / "theirs", FOREIGN)
-    table.upsert(SECOND, evolve=True)  # there is nothing to follow
+    table.upsert(SECOND, evolve=True)  # no columns to add
     assert "theirs" in refused(table, "NOT_SUPPORTED", SECOND.append_column("more", pa.array([1] * len(SECOND))))
 
 

@@ -131,7 +131,7 @@ def test_any_name_is_taken_by_sql(guarded: Path, spark: SparkSession, fmt: str, 
         for name in names:
             full = f"{fmt}.{quoted(name)}.{quoted(name)}"
             assert [r.tableName for r in session.sql(f"SHOW TABLES IN {fmt}.{quoted(name)}").collect()] == [name]
-            if fmt != "delta":  # which refuses some characters in a column's name
+            if fmt != "delta":  # Delta refuses some characters in a column's name
                 session.sql(f"ALTER TABLE {full} RENAME COLUMN k TO {quoted(name)}")
             session.sql(f"DROP SCHEMA {fmt}.{quoted(name)} CASCADE")
         assert [r.namespace for r in session.sql(f"SHOW SCHEMAS IN {fmt}").collect()] == ["default"]

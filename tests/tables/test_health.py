@@ -70,7 +70,7 @@ def test_a_table_is_resolved_that_says_so_until_much_of_its_base_is_superseded(
     done = []
     for ts in range(2, 8):
         fill(numbers, 0, 100 * (ts - 1), ts)
-        # with this limit before, the writer would have compacted beside itself
+        # set earlier, this limit would have made the writer compact in the background
         numbers.set_properties({"compaction.trigger.log-share": "0.05"})
         [kept] = session.maintain(str(numbers.name).rpartition(".")[0])
         assert kept.error is None

@@ -59,7 +59,7 @@ def test_update_is_refused_where_it_would_have_no_effect(grouped: Table) -> None
 def test_delete_is_a_hard_delete(grouped: Table) -> None:
     assert grouped.delete([1, 2]).rows == 2
     assert [r[0] for r in rows(grouped)] == [3]
-    put(grouped, {"k": 1, "g": 1, "a": "blank", "n": 7, "c": "c"})  # an older sequence, and nothing to lose against
+    put(grouped, {"k": 1, "g": 1, "a": "blank", "n": 7, "c": "c"})  # an older sequence, and no row that beats it
     assert rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)
     grouped.compact(full=True)
     assert rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)

@@ -57,7 +57,7 @@ TOLD = {
     "drop schema": {"SCHEMA_NOT_FOUND", "SCHEMA_NOT_EMPTY"},
     "create in it": {"SCHEMA_NOT_FOUND", "TABLE_ALREADY_EXISTS"},
 }
-"""What those are told who come too late, or too early."""
+"""Action -> the error codes that it may get."""
 
 
 @pytest.fixture(params=["disk", "bucket"])
@@ -383,7 +383,7 @@ def test_in_a_bucket_a_table_goes_whose_create_takes_longer_than_a_registration_
 
 
 Round = tuple[str, tuple[str, str], bool]
-"""A name, what is done to it at once, and whether it was there."""
+"""(name, two actions on it at once, whether it existed before)."""
 
 
 def rounds() -> list[Round]:

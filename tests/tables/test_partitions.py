@@ -23,8 +23,8 @@ def test_every_type_and_null(session: Session, fmt: str) -> None:
     table, rows = wide_table(session, fmt, *(["binary"] if fmt == "delta" else []))
     assert sorted(table.to_df().toArrow().to_pylist(), key=lambda r: r["id"]) == rows
     files = table.splits().files
-    assert len(files) == 9  # of two rows each, which arrived apart
-    times = {n for n, v in rows[0].items() if isinstance(v, dt.time)}  # which Delta stores as a number
+    assert len(files) == 9  # each of two rows from different commits
+    times = {n for n, v in rows[0].items() if isinstance(v, dt.time)}  # Delta stores it as a number
     for file in files:
         stored = {n: v for n, v in file.partition.items() if n not in times}
         assert stored in [{n: r[n] for n in stored} for r in rows]
@@ -216,7 +216,7 @@ def test_l9_queries_read_the_partitions_asked_for(session: Session, fmt: str, re
     found = session.sql(f"SELECT * FROM {regions.name} WHERE region = 'us' AND v = 'b'")
     assert {f.split("region=")[1][:2] for f in found.inputFiles()} == {"us"}
     assert found.count() == 5
-    # a predicate that cannot go below the fold as a whole leaves out files all the same
+    # a predicate that is not pushed below the fold as a whole still prunes files
     assert {f.split("region=")[1][:2] for f in regions.to_df(where="region = 'jp' AND v = 'b'").inputFiles()} == {"jp"}
 
 

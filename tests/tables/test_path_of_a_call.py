@@ -31,7 +31,7 @@ LANDMARKS: Final = {
     "to_arrow": {"trinity/engine/reading/plan.py", "trinity/engine/reading/local/executor.py"},
     "where": {"trinity/engine/reading/plan.py", "trinity/engine/expressions/compile.py"},
 }
-"""Files that a call does pass: a trace without them has seen nothing."""
+"""Call -> files that it enters: a trace without them is broken."""
 
 
 def row(number: int) -> pa.Table:

@@ -46,7 +46,7 @@ def damage(table: Table, behind: int) -> tuple[Path, bytes]:
 
 
 def test_commits_that_are_whole_are_lost_by_confirmation_alone(session: Session, pages: Table) -> None:
-    path, whole = damage(pages, 1)  # of row 2: those of 3 and 4 are whole, and built on it
+    path, whole = damage(pages, 1)  # the commit of row 2; those of 3 and 4 are undamaged, and depend on it
     again = fresh(pages).session
     preview = again.repair(str(pages.name), dry_run=True)
     assert [commit.damaged for commit in preview.lost] == [False, False, True]

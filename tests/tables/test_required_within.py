@@ -29,7 +29,7 @@ WHOLE: Final[dict[str, Any]] = {
     "m": [("u", {"p": 5})],
 }
 EMPTY: Final = dict.fromkeys(("v", "st", "arr", "m"))
-"""NULL around everything that is NOT NULL, which no demand is about."""
+"""NULL in every column that has a NOT NULL value within it, which violates nothing."""
 BARE: Final[dict[str, Any]] = {"v": None, "st": {"a": 2, "b": None}, "arr": [], "m": []}
 BROKEN: Final[dict[str, dict[str, Any]]] = {
     "st.a": {"st": {"a": None, "b": None}},

@@ -68,7 +68,7 @@ def test_nothing_else_ends_in_parquet(session: Session, tiered_fmt: str) -> None
     table.compact("resolve")
     table.vacuum("0 seconds")
     assert in_folder(table) == {file.path for file in table.splits().files}
-    put(table, (2, 1, False))  # too late, as the tombstone says
+    put(table, (2, 1, False))  # late: the tombstone beats it
     assert found(table) == [(1, 2)]
     table.compact(full=True)
     table.vacuum("0 seconds")
@@ -94,7 +94,7 @@ def test_names_of_older_releases_are_read_and_renewed(session: Session, warehous
         assert old.compact(full=True).skipped
         assert kept(old, "_trinity") == [".trinity"]
         assert in_folder(old) == {file.path for file in old.splits().files}
-        put(old, (2, 1, False))  # too late
+        put(old, (2, 1, False))  # late: the tombstone beats it
         assert found(old) == [(1, 1)]
 
 

@@ -117,7 +117,7 @@ def test_what_is_refused(session: Session, options: dict[str, Any], code: str, n
 
 
 FOLDED = {
-    "groups": {  # whose rows compaction keeps, for late ones
+    "groups": {  # compaction keeps its row versions for late rows
         "merge-engine": "partial-update",
         "rowkind.field": "kind",
         "fields.v.sequence-group": "n,text",
@@ -126,7 +126,7 @@ FOLDED = {
         "fields.text.ignore-retract": "true",
         "partial-update.remove-record-on-sequence-group": "v",
     },
-    "totals": {  # whose base rows stand for their own
+    "totals": {  # its base rows need no older row versions
         "merge-engine": "aggregation",
         "rowkind.field": "kind",
         "fields.n.aggregate-function": "sum",

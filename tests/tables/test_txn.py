@@ -42,7 +42,7 @@ STATEMENTS: dict[str, Run] = {
 
 
 EVERYWHERE = ("delete by keys", "update", "INSERT")
-"""Those that are run on every format; the others differ from them before the commit alone."""
+"""Statements that run on every format; the others differ from them only before the commit."""
 
 
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])

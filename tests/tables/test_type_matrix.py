@@ -35,7 +35,7 @@ PLACES: Final = [
     for zone in ZONES
 ]
 TURNS: Final = [pytest.param(n % 2 == 1, zone, marks=pytest.mark.full) for n, zone in enumerate(ZONES)]
-"""Tables without and with a key by turns: a key and a zone have nothing to do with each other on the way in."""
+"""Tables without and with a key by turns: keys and zones do not interact in writes."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def test_what_goes_in_comes_out(place: Place, zone: str, way: str) -> None:
 def test_lists_within_nothing_are_written(session: Session, spark: SparkSession) -> None:
     """Spark's pages have no offsets for a list without items, on which Arrow's kernels crash."""
     rows = edges().select(["k", "n_deep"])
-    rows = rows.take(list(range(7, rows.num_rows)))  # Spark itself does not take a slice
+    rows = rows.take(list(range(7, rows.num_rows)))  # Spark itself refuses a slice
     table = session.create_table("parquet.default.t", [c for c in COLUMNS if c.name in rows.column_names])
     table.append(frame(session, rows).coalesce(1))
     check(table.to_df().toArrow(), rows)
@@ -233,7 +233,7 @@ def check_python(place: Place, zone: str) -> None:
         fetched = connection.cursor().execute(query).fetchall()
     assert [repr(tuple(clock(v, zone) for v in row)) for row in fetched] == list(map(repr, wanted))
     known = [row for row in rows.to_pylist() if row["c_ntz"] is not None and row["c_ntz"].year in range(1678, 2262)]
-    where = f"k IN ({', '.join(str(row['k']) for row in known)})"  # pandas has nanoseconds of those years alone
+    where = f"k IN ({', '.join(str(row['k']) for row in known)})"  # pandas has nanoseconds only in these years
     pandas = place.session.sql(f"SELECT c_ntz FROM {place.name} WHERE {where} ORDER BY k").toPandas()
     assert [repr(clock(v.to_pydatetime(), zone)) for v in pandas["c_ntz"]] == [repr(row["c_ntz"]) for row in known]
     assert known

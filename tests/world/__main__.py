@@ -38,7 +38,7 @@ from trinity_iceberg.format import ICEBERG_JAR
 
 _HISTORIES: Final = 40
 _OF_SPARK: Final = 10
-"""Histories of a system in Spark, where a MERGE takes a second."""
+"""Number of histories of a system in Spark, where a MERGE takes a second."""
 _KEPT: Final = ROOT / "docs/runs/systems.json"
 
 
@@ -114,7 +114,7 @@ _SYSTEMS: Final[Mapping[str, tuple[Callable[[Path], AbstractContextManager[_Play
     "Apache Paimon": (_paimon, _OF_SPARK),
     "pypaimon": (_pypaimon, _HISTORIES),
 }
-"""System -> what runs it, and how many histories of a law it plays."""
+"""System -> (its runner, the number of histories of a law)."""
 
 
 def _taken_by(subject: Oracle) -> Callable[[Statement], bool]:

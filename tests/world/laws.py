@@ -48,7 +48,7 @@ _EQUAL: Final[Mapping[str, Sequence[Json]]] = {
     "string": ("a", "A", "\u00e4", "a\u0308"),
     "decimal(10,2)": ("1.50", "2.00"),
 }
-"""Type of a key -> values that are one key, or nearly."""
+"""Type of a key -> values that are equal, or nearly."""
 
 
 def _upserts(shape: Shape, *commits: Sequence[Mapping[str, Json]]) -> Iterator[Upsert]:

@@ -27,7 +27,7 @@ from trinity_conformance.model.tables import Row
 
 _KIND: Final = "kind"
 _TEXT: Final = re.compile(r"'((?:[^']|'')*)'")
-"""A text in SQL."""
+"""A text literal of SQL."""
 
 
 def paimon(folder: Path) -> Worker:

@@ -17,7 +17,7 @@ def main(folder: Path) -> None:
         spark.sql(text)
 
     def append(table: str, path: str) -> None:
-        # one file with one row group is one partition, so the rows arrive in their order
+        # one file with one row group is one partition, so rows keep their order
         spark.read.parquet(path).writeTo(table).append()
 
     def rows(text: str, path: str) -> None:

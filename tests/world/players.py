@@ -164,7 +164,7 @@ class PostgresMerge(Upserts):
 
     def __init__(self, server: dict[str, str]) -> None:
         super().__init__()
-        options: dict[str, Any] = {**server, "autocommit": True, "prepare_threshold": None}  # tables come and go
+        options: dict[str, Any] = {**server, "autocommit": True, "prepare_threshold": None}  # tables change
         self.connection = psycopg.connect(**options)
 
     def make(self, shape: Shape) -> None:

@@ -23,7 +23,7 @@ _SEVERAL: Final = (
     "MERGE_CARDINALITY_VIOLATION",
     "match more then one source rows",
 )
-"""What the errors of Delta, Iceberg and Paimon say when several source rows change one row."""
+"""Parts of the errors of Delta, Iceberg and Paimon when several source rows change one row."""
 
 
 class SparkMerge(Upserts):

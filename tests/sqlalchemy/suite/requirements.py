@@ -17,7 +17,7 @@ _HAS: Final = """
     regexp_match schema_create_delete server_defaults supports_is_distinct_from table_ddl_if_exists
     timestamp_microseconds unicode_ddl update_where_target_in_subquery
 """.split()  # noqa: SIM905 - thirty quotes less
-"""Requirements that the suite takes to be met by few."""
+"""Requirements that the suite assumes to be rare, and that Trinity meets."""
 
 _KEYS: Final = "Keys are not numbered by themselves, and there are no sequences"
 _CONSTRAINTS: Final = "A table has a key and CHECKs; foreign keys, UNIQUE and indexes are left out"
@@ -133,7 +133,7 @@ ABSENT: Final = {
     "window_range_non_numeric": _SPARK,
     "window_range_numeric": _SPARK,
 }
-"""Requirement of SQLAlchemy's -> why it is not met."""
+"""Requirement of SQLAlchemy -> why Trinity does not meet it."""
 
 WITHOUT: Final = {
     "InsertBehaviorTest.test_insert_from_select_autoinc": _KEYS,
@@ -154,7 +154,7 @@ WITHOUT: Final = {
     "CTETest.test_select_recursive_round_trip": _SPARK,
     "LongNameBlowoutTest.test_long_convention_name[ix": _CONSTRAINTS,
 }
-"""Class and test of the suite, by the first characters -> why it is not played."""
+"""Beginning of the names of a class and test of the suite -> why it is not run."""
 
 
 class Requirements(SuiteRequirements):

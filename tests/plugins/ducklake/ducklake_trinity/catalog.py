@@ -69,9 +69,9 @@ _TABLES: Final[Mapping[str, str]] = {
     "macro_parameters": "macro_id BIGINT, impl_id BIGINT, column_id BIGINT, parameter_name VARCHAR, "
     "parameter_type VARCHAR, default_value VARCHAR, default_value_type VARCHAR",
 }
-"""The tables of the specification, without ``ducklake_``, in the types that SQLite has."""
+"""The tables of the specification, without ``ducklake_``, in SQLite's types."""
 _OWN: Final = "CREATE TABLE IF NOT EXISTS trinity_file (data_file_id BIGINT PRIMARY KEY, content VARCHAR NOT NULL)"
-"""What DuckLake does not say of a data file: its tier, commit number and bucket, and bounds in all types."""
+"""Facts of a data file that DuckLake lacks: its tier, commit number and bucket, and bounds of all types."""
 _WAIT_S: Final = 60.0
 """Seconds that a transaction waits for another one."""
 

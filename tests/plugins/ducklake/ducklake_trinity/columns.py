@@ -32,12 +32,12 @@ _TYPES: Final[Mapping[str, str]] = {
     "map": "map",
     "struct": "struct",
 }
-"""Type -> DuckLake's; a decimal is spelled alike."""
+"""Type -> DuckLake's name; a decimal has the same in both."""
 _OF_PARTS: Final = 2**20
 _PARTS: Final = 2**10
-"""Parts of nested columns have ids above all columns, so many for each column."""
+"""Ids reserved for the parts of each nested column, above the ids of all columns."""
 _Facts: TypeAlias = tuple[int, str, str, bool, int | None]
-"""Place, name, type and nullability of a column, and the id of the column that it is a part of."""
+"""(position, name, type, nullability, id of the parent column) of a column."""
 
 
 def columns_of(definition: TableDefinition) -> dict[int, _Facts]:
