@@ -63,7 +63,8 @@ def test_what_a_system_has_not_is_told_as_that(tmp_path: Path) -> None:
 def test_spark_keeps_the_watermark_and_its_earlier_versions(
     player: Callable[[SparkSession, Path], SparkMerge], spark: SparkSession, tmp_path: Path
 ) -> None:
-    assert [ask(player(spark, tmp_path), law(rule), 2).kept for rule in ("U1", "L10")] == [2, 2]
+    subject = player(spark, tmp_path)
+    assert [ask(subject, law(rule), 2).kept for rule in ("U1", "L10")] == [2, 2]
 
 
 @pytest.mark.full
