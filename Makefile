@@ -7,6 +7,7 @@ PYPAIMON ?= .venv-pypaimon
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 TESTS ?=
+SHORT := not full and
 WAREHOUSE ?=
 
 .DEFAULT_GOAL := help
@@ -32,23 +33,23 @@ demo: setup ## the flights of 2013 through three formats, without Java, then wit
 test: setup ## what every change must pass, 15 to 20 minutes on 2 cores
 	$(MAKE) --no-print-directory --jobs 3 lint $(if $(TESTS),test-some,test-spark test-rest test-local)
 
-test-full: setup lint ## everything
-	$(PYTEST) $(TESTS)
+test-full: setup ## everything, for hours; TESTS=paths for some of it
+	$(MAKE) --no-print-directory --jobs 3 SHORT= lint $(if $(TESTS),test-some,test-spark test-rest test-local)
 
 # Spark leaves half a core idle: what does not need it runs beside it
 test-spark: setup
-	$(PYTEST) -m "not full and spark" --durations=30
+	$(PYTEST) -m "$(SHORT) spark" --durations=30
 
 test-rest: setup
-	$(PYTEST) -m "not full and not spark" --ignore=tests/local --durations=15
+	$(PYTEST) -m "$(SHORT) not spark" --ignore=tests/local --durations=15
 
 # pyspark cannot be imported there, and the Java on PATH is none
 test-local: setup ## what this process does alone, where there is neither Spark nor Java
 	env -u JAVA_HOME -u SPARK_HOME PYTHONPATH=tests/nowhere PATH="$(CURDIR)/tests/nowhere/bin:$$PATH" \
-	  $(PYTEST) -m "not full and not spark" tests/local
+	  $(PYTEST) -m "$(SHORT) not spark" tests/local
 
 test-some: setup
-	$(PYTEST) -m "not full" $(TESTS)
+	$(PYTEST) $(if $(SHORT),-m "not full") $(TESTS)
 
 # to count lines doubles what Python takes, so make test does not
 coverage: setup ## make test once more, and the lines and branches that it has not met, the modules with most of them last
