@@ -11,7 +11,7 @@ from trinity.spi import Format, SparkRequirements
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from trinity.storage import StoreOptions
+    from trinity.storage.store_options import StoreOptions
 
 STORAGE_OPTIONS: Final = "storage_options"
 
@@ -46,7 +46,7 @@ class Buckets:
                 )
         self._claimed: list[str] = []
         self._options = wanted = self._wanted(own, storage)
-        from trinity.storage import claim_bucket
+        from trinity.storage.bucket_options import claim_bucket
 
         try:
             for bucket, options in wanted.items():
@@ -79,13 +79,13 @@ class Buckets:
 
     def release(self) -> None:
         """Release the buckets."""
-        from trinity.storage import release_bucket
+        from trinity.storage.bucket_options import release_bucket
 
         while self._claimed:
             release_bucket(self._claimed.pop())
 
     def _wanted(self, own: Mapping[str, Any], storage: Mapping[str, Any] | None) -> dict[str, StoreOptions]:
-        from trinity.storage import kind_of
+        from trinity.storage.store_kinds import kind_of
 
         for name in own:
             if own[name] is not None and name not in self._of:
@@ -109,7 +109,7 @@ class Buckets:
 
 def _place(catalog: str, own: Mapping[str, Any] | None, storage: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the options of a store whose keys a catalog gives out. Raises CONFIGURATION_INVALID for own keys."""
-    from trinity.storage import S3Options
+    from trinity.storage.s3 import S3Options
 
     options = S3Options.of(own if own is not None else storage or {})
     if own is not None and options != options.without_keys():
@@ -131,6 +131,7 @@ def _bucket(options: Mapping[str, Any]) -> str:
     warehouse = str(options.get("warehouse") or "")
     if ":" not in warehouse:
         return ""
-    from trinity.storage import Location, in_bucket
+    from trinity.storage import Location
+    from trinity.storage.location import in_bucket
 
     return Location.of(warehouse).store if in_bucket(warehouse) else ""

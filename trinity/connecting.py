@@ -51,9 +51,8 @@ def connect(
         schema: current schema.
         spark_settings: settings for the Spark that is started, such as ``{"spark.driver.memory": "4g"}``; it is local
             unless ``spark.master`` names a cluster, or ``spark.remote`` a server of Spark Connect (docs/clusters.md).
-        storage_options: options to reach the object store of the warehouse, or of catalogs: those of
-            :class:`~trinity.storage.S3Options`, :class:`~trinity.storage.GcsOptions` or
-            :class:`~trinity.storage.AzureOptions`. Missing ones come from the environment. A catalog may have its own.
+        storage_options: options to reach the object store of the warehouse, or of catalogs (docs/object-stores.md).
+            Missing ones come from the environment. A catalog may have its own.
         allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
         engine: who executes. ``auto``: this process where it can, unless ``spark`` is given or the work is large;
             Spark starts when it is needed. ``local``: this process alone; what needs Spark is an error.

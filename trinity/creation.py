@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trinity.errors import TrinityError, ignoring
 from trinity.names import TableName
-from trinity.storage import not_ours, table_taken, undoing
+from trinity.storage import table_taken
+from trinity.storage.errors import undoing
+from trinity.storage.foreign import not_ours
 
 if TYPE_CHECKING:
     from trinity.target import Target

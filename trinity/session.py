@@ -34,7 +34,8 @@ from trinity.spi import (
     TableDefinition,
     TransactionId,
 )
-from trinity.storage import Location, ObjectStore, log_commit, table_taken
+from trinity.storage import Location, ObjectStore, table_taken
+from trinity.storage.commits import log_commit
 from trinity.table import Table
 from trinity.target import Engine
 from trinity.zones import normal_zone

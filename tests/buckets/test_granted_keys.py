@@ -14,8 +14,13 @@ from tests.support.bucket_lake import refusal
 from tests.support.fault_proxy import Answer, Request
 from tests.support.object_store import ObjectServer, key_of
 from trinity.errors import TrinityError
-from trinity.storage import Credential, Location, ObjectStore, S3Options, grant, learn_options, open_parquet, to_learn
+from trinity.storage import Location, ObjectStore
+from trinity.storage.bucket_options import learn_options
+from trinity.storage.grants import Credential, grant, to_learn
+from trinity.storage.parquet_files import open_parquet
+from trinity.storage.s3 import S3Options
 
+pytestmark = pytest.mark.inner
 _GONE = 1
 """A time long ago, in milliseconds since the epoch."""
 

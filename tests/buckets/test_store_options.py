@@ -10,8 +10,15 @@ import pytest
 
 import trinity
 from tests.support.bucket_lake import refusal
-from trinity.storage import AzureOptions, GcsOptions, Location, S3Options, StoreOptions, kind_of, options_as_text
+from trinity.storage import Location
+from trinity.storage.azure import AzureOptions
+from trinity.storage.bucket_options import options_as_text
+from trinity.storage.gcs import GcsOptions
+from trinity.storage.s3 import S3Options
+from trinity.storage.store_kinds import kind_of
+from trinity.storage.store_options import StoreOptions
 
+pytestmark = pytest.mark.inner
 SECRET = "a-secret-that-nobody-is-told"
 PLACES = {
     "s3": "s3://bucket/w",

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, seed, settings
 
 import trinity
-from tests.support.applied import COLUMNS, Target, arrow, rows
+from tests.support.applied import Target, arrow, rows
 from tests.support.events import Event
 from tests.support.histories import GENERATED, KINDS, check, deliveries, model
 from trinity import CommitResult, Session, Table
-from trinity.storage import spark_schema
 
 
 @pytest.mark.parametrize(
@@ -82,8 +81,9 @@ def test_a_stream_applies_each_batch_once(session: Session, fmt: str, kind: str,
     (tmp_path / "in").mkdir()
     for number, event in enumerate(came):
         pq.write_table(arrow([event]), tmp_path / f"in/{number}.parquet")
+    schema = session.spark.read.parquet(str(tmp_path / "in")).schema
     for _ in range(2):
-        frame = session.spark.readStream.schema(spark_schema(COLUMNS)).option("maxFilesPerTrigger", 1)
+        frame = session.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         query = trinity.apply_changes(
             frame.parquet(str(tmp_path / "in")), target.table, checkpoint=tmp_path / "at", available_now=True,
             **target.words,

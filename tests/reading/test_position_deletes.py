@@ -13,7 +13,8 @@ from trinity import Column, TrinityError
 from trinity.engine.reading.spark.deleted_rows import bits_of
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
-from trinity.storage import ParquetSinkProvider, PositionDeletes, deletes_of_fragments, named_files
+from trinity.storage import ParquetSinkProvider, PositionDeletes
+from trinity.storage.position_deletes import deletes_of_fragments, named_files
 
 pytestmark = pytest.mark.inner
 

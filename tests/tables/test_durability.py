@@ -20,7 +20,8 @@ from tests.support.turns import without_turns
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.writing.run_sinks import sidecar_target
 from trinity.spi import SinkId, Tier, from_fragments, from_merge_fragments
-from trinity.storage import ObjectStore, TableVersion, make_folder
+from trinity.storage import ObjectStore, TableVersion
+from trinity.storage.local_objects import make_folder
 from trinity_delta.jvm import DeltaTransaction
 
 pytestmark = pytest.mark.inner

@@ -20,8 +20,9 @@ from tests.support.odd_names import QUICK, quoted
 from tests.support.refusals import refused
 from trinity import Column, Session, TableName
 from trinity.external.registry import Registration, Registry
-from trinity.storage import FolderCatalog, ObjectStore, empty_trash, folder_name, move_to_trash
-from trinity.storage.folder_names import name_of
+from trinity.storage import FolderCatalog, ObjectStore
+from trinity.storage.folder_names import folder_name, name_of
+from trinity.storage.local_folders import empty_trash, move_to_trash
 
 pytestmark = pytest.mark.inner
 

@@ -14,7 +14,8 @@ import pytest
 from tests.support.partitions import UTC, by_partition, plain_table, put, wide_table
 from trinity import Column, Session, Table, TrinityError
 from trinity.spi import SinkId, WriteTarget, from_fragments
-from trinity.storage import ParquetSinkProvider, PartitionedPageSink
+from trinity.storage import ParquetSinkProvider
+from trinity.storage.partitioned_sink import PartitionedPageSink
 
 # -- what is stored -------------------------------------------------------------------------------------
 
@@ -228,6 +229,7 @@ def sink_by_p(folder: Path, storage: pa.Schema, **limits: int) -> PartitionedPag
     return PartitionedPageSink(target, SinkId(), ParquetSinkProvider().partition_values(target), **limits)
 
 
+@pytest.mark.inner
 def test_the_sink_keeps_little_open_and_loses_nothing(tmp_path: Path) -> None:
     storage = pa.schema([("p", pa.int32()), ("v", pa.int64())])
     sink = sink_by_p(tmp_path, storage, most_buffered=2000, most_open=3)
@@ -246,6 +248,7 @@ def test_the_sink_keeps_little_open_and_loses_nothing(tmp_path: Path) -> None:
     assert by_value == {p: list(range(p, 4000, 10)) for p in range(10)}
 
 
+@pytest.mark.inner
 def test_an_aborted_sink_leaves_no_file(tmp_path: Path) -> None:
     storage = pa.schema([("p", pa.string())])
     sink = sink_by_p(tmp_path, storage, most_buffered=0, most_open=1)
@@ -255,6 +258,7 @@ def test_an_aborted_sink_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+@pytest.mark.inner
 def test_a_sink_whose_write_failed_is_aborted_all_the_same(tmp_path: Path) -> None:
     """pyarrow then raises an error, as it has no footer to collect."""
     storage = pa.schema([pa.field("k", pa.int32()), pa.field("v", pa.int32(), nullable=False)])

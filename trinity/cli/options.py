@@ -23,7 +23,7 @@ def _tables(context: typer.Context, incomplete: str) -> list[str]:
 
     Buckets are not asked: one that does not answer would stop the shell.
     """
-    from trinity.storage import in_bucket
+    from trinity.storage.location import in_bucket
 
     warehouse = context.params.get("warehouse") or "warehouse"
     try:

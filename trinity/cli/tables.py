@@ -35,7 +35,9 @@ def init(
     """
     with reporting_errors():
         from trinity.connecting import connect
-        from trinity.storage import Location, check_warehouse, in_bucket
+        from trinity.storage import Location
+        from trinity.storage.local_folders import check_warehouse
+        from trinity.storage.location import in_bucket
 
         with connect(warehouse) as session:
             if not in_bucket(warehouse):

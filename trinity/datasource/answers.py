@@ -29,8 +29,10 @@ from trinity.names import TableName
 from trinity.spark.settings import pinned
 from trinity.spark.texts import char_metadata
 from trinity.spi import HistoryEntry, TableDefinition
-from trinity.storage import Location, spark_schema, to_learn
+from trinity.storage import Location
 from trinity.storage.changelog import StoredChanges
+from trinity.storage.grants import to_learn
+from trinity.storage.spark_files import spark_schema
 from trinity.target import Target
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ class SourceFile:
         version: the version of all its rows.
         timestamp_ms: when the version was committed, in milliseconds since the epoch.
         rows: True for rows of the version, which count as inserted; False for changes, each with its type.
-        store: how the file's bucket is reached, for :func:`~trinity.storage.learn_options`; None on a disk. Workers
-            that read a data source lack the environment that Spark gives to those of functions.
+        store: how the file's bucket is reached, for :func:`~trinity.storage.bucket_options.learn_options`; None on a
+            disk. Workers that read a data source lack the environment that Spark gives to those of functions.
     """
 
     path: str

@@ -11,7 +11,8 @@ from trinity.datasource.parts import CHANGE_COLUMNS, SourceFile
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
 from trinity.spi import Column
-from trinity.storage import learn_options, open_parquet
+from trinity.storage.bucket_options import learn_options
+from trinity.storage.parquet_files import open_parquet
 
 
 def pages(files: Iterable[SourceFile], columns: Sequence[Column], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

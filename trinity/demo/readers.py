@@ -8,7 +8,8 @@ from typing import Final
 
 from trinity.demo.load import STAGES, table_of
 from trinity.session import Session
-from trinity.storage import Location, S3Options
+from trinity.storage import Location
+from trinity.storage.s3 import S3Options
 
 
 @dataclass(frozen=True)

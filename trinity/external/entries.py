@@ -16,7 +16,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final, Protocol, TypeGuard
 
 from trinity.errors import TrinityError
-from trinity.storage import AlreadyExists, Entry, ObjectStore, asking_again, folder_lock
+from trinity.storage import AlreadyExists, Entry, ObjectStore, asking_again
+from trinity.storage.local_objects import folder_lock
 
 SUFFIX: Final = ".json"
 """Suffix of every file's name."""

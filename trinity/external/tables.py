@@ -26,7 +26,9 @@ from trinity.spi import (
     TableHandle,
     TransactionId,
 )
-from trinity.storage import Location, SingleTable, no_schema, no_table, not_ours, schema_in_use, split_key, table_taken
+from trinity.storage import Location, no_table, table_taken
+from trinity.storage.folder_names import no_schema, schema_in_use
+from trinity.storage.foreign import SingleTable, not_ours, split_key
 
 
 @public

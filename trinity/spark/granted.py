@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.errors import TrinityError
 from trinity.spark.remote import refuse_remote
 from trinity.spi import SparkRequirements
-from trinity.storage import AMAZON_SDK, Granted, Location, any_granted, credential_of, in_bucket, kind_of, s3a_settings
+from trinity.storage import Location
+from trinity.storage.grants import Granted, any_granted, credential_of
+from trinity.storage.location import in_bucket
+from trinity.storage.s3 import AMAZON_SDK, s3a_settings
+from trinity.storage.store_kinds import kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from trinity.errors import TrinityError
 from trinity.spi import SparkRequirements
-from trinity.storage import HADOOP_S3, WORKER_OPTIONS, StoreOptions, buckets_in_use, kind_of, options_as_text
+from trinity.storage.bucket_options import WORKER_OPTIONS, buckets_in_use, options_as_text
+from trinity.storage.s3 import HADOOP_S3
+from trinity.storage.store_kinds import kind_of
+from trinity.storage.store_options import StoreOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,9 @@ from trinity.errors import TrinityError, first_line
 from trinity.spark.remote import check_mode
 from trinity.spark.settings import REMOTE_SETTINGS
 from trinity.spark.workers import ask_worker, lacks
-from trinity.storage import AlreadyExists, Location, ObjectStore, in_bucket, kind_of
+from trinity.storage import AlreadyExists, Location, ObjectStore
+from trinity.storage.location import in_bucket
+from trinity.storage.store_kinds import kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.spi import Column, DataType, parse_type
-from trinity.storage import spark_schema
+from trinity.storage.spark_files import spark_schema
 from trinity.syntax.collations import COLLATED
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _shown(kind: DataType) -> DataType:
 
 
 def arrow_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Return Arrow data as a DataFrame, in the types of :func:`~trinity.storage.spark_schema`."""
+    """Return Arrow data as a DataFrame, in the types of :func:`~trinity.storage.spark_files.spark_schema`."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 

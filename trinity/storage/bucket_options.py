@@ -65,7 +65,7 @@ def learn_options(text: str) -> None:
     """Set the driver's options for a bucket in one of Spark's workers; other buckets keep theirs.
 
     Args:
-        text: made on the driver by :func:`~trinity.storage.to_learn`.
+        text: made on the driver by :func:`~trinity.storage.grants.to_learn`.
     """
     before = os.environ.get(WORKER_OPTIONS)
     if before != text:

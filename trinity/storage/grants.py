@@ -214,7 +214,7 @@ def _below(text: str, prefix: str) -> bool:
 
 
 def _grants_to_learn() -> str | None:
-    """Return all valid credentials that were issued, as text for :func:`~trinity.storage.learn_options`, or None."""
+    """Return all valid credentials that were issued, as text for :func:`learn_options`, or None."""
     with _mutex:
         known = list(_grants.values())
     now = _now_ms()
@@ -223,7 +223,7 @@ def _grants_to_learn() -> str | None:
 
 
 def to_learn(location: Location) -> str:
-    """Return the options of a file's location, with credentials, as text for :func:`~trinity.storage.learn_options`."""
+    """Return the options of a file's location, with credentials, as text for :func:`learn_options`."""
     found = credential_of(location)
     return options_to_learn(location.store) if found is None else options_as_text(None, {found.prefix: found.options})
 

@@ -22,7 +22,8 @@ from trinity.spi import (
     TableHandle,
     arrival_order,
 )
-from trinity.storage import ObjectStore, open_parquet
+from trinity.storage import ObjectStore
+from trinity.storage.parquet_files import open_parquet
 from trinity_conformance.model.values import Json, decode
 from trinity_conformance.playing.cases import Record, in_words
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.spi import ColumnStats, DataFile, SplitSource
-from trinity.storage import parquet_footer, stored_name, stored_pages
+from trinity.spi import ColumnStats, DataFile, SplitSource, stored_name
+from trinity.storage.parquet_files import parquet_footer, stored_pages
 
 _FLOATS: Final = frozenset({"FLOAT", "DOUBLE"})
 """Parquet's types of floating-point numbers."""

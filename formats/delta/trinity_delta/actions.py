@@ -15,7 +15,8 @@ from urllib.parse import quote, unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import ColumnStats, DataFile, TableDefinition, TransactionId, parse_type
-from trinity.storage import Location, ObjectStore, identity_only, is_absolute
+from trinity.storage import Location, ObjectStore, identity_only
+from trinity.storage.location import is_absolute
 from trinity_delta.deletes import DeletionVector
 from trinity_delta.schema import schema_string
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trinity.errors import TrinityError
 from trinity.spi import Column, TableDefinition, TableHandle, parse_type
-from trinity.storage import adopted_definition, adopted_properties
+from trinity.storage.foreign import adopted_definition, adopted_properties
 from trinity_delta.external import APPEND_ONLY, as_column, constraints
 from trinity_delta.protocol import refused
 from trinity_delta.schema import (

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trinity.storage import ObjectStore, logger
+from trinity.loggers import logger
+from trinity.storage import ObjectStore
 from trinity_delta.actions import LOG, Action, parsed_text
 from trinity_delta.shapes import action_fault
 

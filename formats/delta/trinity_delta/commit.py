@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trinity.errors import TrinityError
+from trinity.loggers import logger
 from trinity.spi import CommitResult, DataFile, MergeTableHandle, RewriteTableHandle, TableDefinition, TableHandle
 from trinity.storage import (
-    REPLACE,
     Attempt,
     Change,
     CommitRaced,
@@ -19,11 +19,10 @@ from trinity.storage import (
     FileChange,
     Location,
     ObjectStore,
-    definition_after,
-    logger,
     order_with,
     stamps_missing,
 )
+from trinity.storage.commits import REPLACE, definition_after
 from trinity_delta.actions import (
     TAG_OPERATION,
     Action,

@@ -10,13 +10,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from trinity.arrays import as_arrow
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkId
-from trinity.storage import (
-    DeletesFragment,
-    Location,
-    ObjectStore,
-    as_arrow,
+from trinity.storage import DeletesFragment, Location, ObjectStore
+from trinity.storage.position_deletes import (
     in_frame,
     places_in,
     places_in_file,

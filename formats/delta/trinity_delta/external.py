@@ -23,15 +23,12 @@ from trinity.spi import (
     parse_type,
     stored_field,
 )
-from trinity.storage import (
-    FIELD_ID,
-    REQUIRED,
-    check_calendar,
-    file_uri,
-    foreign_definition,
-    quoted,
-    with_partition_values,
-)
+from trinity.storage.file_schema import FIELD_ID, with_partition_values
+from trinity.storage.foreign import foreign_definition
+from trinity.storage.location import file_uri
+from trinity.storage.parquet_sink import REQUIRED
+from trinity.storage.spark_files import check_calendar
+from trinity.syntax.quoting import quoted
 from trinity_delta.actions import file_key, is_restore
 from trinity_delta.jvm import DeltaJvm
 from trinity_delta.protocol import check_writable, refused

@@ -10,7 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError, first_line
-from trinity.storage import CommitRaced, Location, ObjectStore, after_commit, logger, system_trouble
+from trinity.loggers import logger
+from trinity.storage import CommitRaced, Location, ObjectStore, after_commit
+from trinity.storage.errors import system_trouble
 from trinity_delta.actions import LOG, commit_name, with_domains
 from trinity_delta.protocol import SUPPORTED
 from trinity_delta.schema import renamed_columns

@@ -29,7 +29,6 @@ from trinity.storage import (
     DeletesFragment,
     Entry,
     FolderMetadata,
-    Folders,
     Location,
     ObjectStore,
     check_still_there,
@@ -40,9 +39,10 @@ from trinity.storage import (
     oldest_needed,
     on_newest,
     stamped,
-    statistics_columns,
     write_target,
 )
+from trinity.storage.folders import Folders
+from trinity.storage.sinks import statistics_columns
 from trinity_delta.actions import LOG, check_partitions, new_metadata, vacuum_mark
 from trinity_delta.adopt import check_dropped
 from trinity_delta.commit import DeltaAttempt, check_vectors

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from trinity.errors import TrinityError, first_line
 from trinity.spi import ConnectorContext, TableHandle
-from trinity.storage import Entry, Location, no_schema, quoted
+from trinity.storage import Entry, Location
+from trinity.storage.folder_names import no_schema
+from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from trinity.storage import CatalogOptions
+from trinity.options import CatalogOptions
 
 
 class DeltaOptions(CatalogOptions):

@@ -21,7 +21,8 @@ from typing import Any, Final, Protocol
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
-from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, checkpoint_step, next_timestamp_ms
+from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, next_timestamp_ms
+from trinity.storage.commits import checkpoint_step
 from trinity_delta.actions import ENGINE, LOG, RESTORE, Action, commit_name, with_domains
 from trinity_delta.checkpoint import write_checkpoint
 from trinity_delta.log import checkpoint_hint, names_and_times

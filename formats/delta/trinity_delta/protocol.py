@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from trinity.errors import TrinityError
+from trinity.merge.options import duration_ms
 from trinity.spi import TableHandle
-from trinity.storage import Location, duration_ms
+from trinity.storage import Location
 from trinity_delta.row_tracking import ENABLED, FEATURE, MATERIALIZED
 from trinity_delta.schema import CONSTRAINT, FEED, MODE, PARTITIONED, VECTORS, WIDENING, every_field, fields_of
 

@@ -14,8 +14,10 @@ from functools import partial
 from typing import Any, Final
 
 from trinity.errors import TrinityError
+from trinity.loggers import logger
 from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
-from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, logger, newest_readable, version_at
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, version_at
+from trinity.storage.readable import newest_readable
 from trinity_delta.actions import (
     LOG,
     TAG_OPERATION,

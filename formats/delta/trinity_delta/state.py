@@ -11,7 +11,9 @@ from urllib.parse import unquote
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Origin, RowOrder, TableDefinition, TableHandle, Tier
-from trinity.storage import FileChange, ObjectStore, changed_compacted_rows, is_absolute, keeps_row_versions
+from trinity.storage import FileChange, ObjectStore
+from trinity.storage.foreign import changed_compacted_rows, keeps_row_versions
+from trinity.storage.location import is_absolute
 from trinity_delta.actions import (
     DOMAINS,
     ORDER_DOMAIN,

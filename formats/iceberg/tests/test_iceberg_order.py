@@ -6,7 +6,7 @@ from pyiceberg.manifest import DataFile, ManifestEntry
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 
 from trinity.spi import Origin, RowOrder
-from trinity.storage import is_sink_file
+from trinity.storage.parquet_sink import is_sink_file
 from trinity_iceberg.carried import order_after
 from trinity_iceberg.manifests import origin_of
 

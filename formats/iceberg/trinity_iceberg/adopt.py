@@ -15,17 +15,12 @@ from pyiceberg.transforms import IdentityTransform
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle, Tier
-from trinity.storage import (
-    READ_BY_ID,
-    Location,
-    ObjectStore,
-    changed_compacted_rows,
-    columns_in,
-    is_sink_file,
-    keeps_row_versions,
-    local_path,
-    parquet_schema,
-)
+from trinity.storage import Location, ObjectStore
+from trinity.storage.file_schema import READ_BY_ID, columns_in
+from trinity.storage.foreign import changed_compacted_rows, keeps_row_versions
+from trinity.storage.location import local_path
+from trinity.storage.parquet_files import parquet_schema
+from trinity.storage.parquet_sink import is_sink_file
 from trinity_iceberg.carried import DEFINITION, index_of, newest_version, order_at, summary_of, version_of
 from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.index import bad_data, open_index

@@ -27,20 +27,19 @@ from pyiceberg.utils.properties import property_as_bool
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
 from trinity.storage import (
-    REPLACE,
     Attempt,
     Change,
     CommitRaced,
     DeletesFragment,
     FileChange,
     ObjectStore,
-    definition_after,
-    is_sink_file,
-    local_path,
     next_timestamp_ms,
     order_with,
     stamps_missing,
 )
+from trinity.storage.commits import REPLACE, definition_after
+from trinity.storage.location import local_path
+from trinity.storage.parquet_sink import is_sink_file
 from trinity_iceberg.adopt import check_own_writable
 from trinity_iceberg.carried import (
     INDEX,

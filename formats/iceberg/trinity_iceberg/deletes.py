@@ -17,17 +17,11 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.table import Table
 
+from trinity.loggers import logger
 from trinity.spi import DataFile, TableHandle
-from trinity.storage import (
-    Cache,
-    DeletesFragment,
-    Location,
-    PositionDeletes,
-    PositionDeleteSink,
-    local_path,
-    logger,
-    named_files,
-)
+from trinity.storage import Cache, DeletesFragment, Location, PositionDeletes
+from trinity.storage.location import local_path
+from trinity.storage.position_deletes import PositionDeleteSink, named_files
 from trinity_iceberg.manifests import read_entries
 
 _log: Final = logger("trinity.iceberg")

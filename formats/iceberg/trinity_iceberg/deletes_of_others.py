@@ -18,21 +18,13 @@ from pyiceberg.table import Table
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.types import NestedField
 
+from trinity.arrays import as_arrow, as_numpy
 from trinity.spi import DataFile, Deletes
-from trinity.storage import (
-    FIELD_ID,
-    FRAME,
-    Cache,
-    ObjectStore,
-    as_arrow,
-    as_numpy,
-    in_file,
-    local_path,
-    places_in_file,
-    reporting_unreadable_file,
-    stored_pages,
-    unreadable_deletes,
-)
+from trinity.storage import Cache, ObjectStore
+from trinity.storage.file_schema import FIELD_ID, in_file
+from trinity.storage.location import local_path
+from trinity.storage.parquet_files import reporting_unreadable_file, stored_pages
+from trinity.storage.position_deletes import FRAME, places_in_file, unreadable_deletes
 from trinity_iceberg.deletes import delete_entries, path_bounds, target_path
 from trinity_iceberg.manifests import read_entries
 from trinity_iceberg.schema import storage_schema

@@ -10,7 +10,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotsUpdate, TableUpdate
 
-from trinity.storage import COMMIT_TIMEOUT_S, ObjectStore
+from trinity.storage import ObjectStore
+from trinity.storage.commits import COMMIT_TIMEOUT_S
 from trinity_iceberg.carried import OPERATION, indexes, lineage, stale_definitions, summary_of
 from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
 from trinity_iceberg.swap import commit_updates, same_schema

@@ -13,7 +13,12 @@ from pyiceberg.table.name_mapping import create_mapping_from_schema
 from pyiceberg.table.snapshots import Snapshot
 
 from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, TableHandle
-from trinity.storage import HADOOP_S3, Location, credential_of, path_sql, quoted, with_partition_values
+from trinity.storage import Location
+from trinity.storage.file_schema import with_partition_values
+from trinity.storage.grants import credential_of
+from trinity.storage.location import path_sql
+from trinity.storage.s3 import HADOOP_S3
+from trinity.syntax.quoting import quoted
 from trinity_iceberg.adopt import WRITABLE
 from trinity_iceberg.deletes_of_others import why_not_applied
 from trinity_iceberg.schema import read_schema

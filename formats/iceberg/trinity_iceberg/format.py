@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from trinity.errors import TrinityError, first_line
+from trinity.secrets import scrubbed_warnings, shown
 from trinity.spi import (
     EVERYTHING,
     Capability,
@@ -20,7 +21,9 @@ from trinity.spi import (
     SparkRequirements,
     TableHandle,
 )
-from trinity.storage import HADOOP_S3, ObjectStore, check_warehouse, scrubbed_warnings, shown
+from trinity.storage import ObjectStore
+from trinity.storage.local_folders import check_warehouse
+from trinity.storage.s3 import HADOOP_S3
 from trinity_iceberg.options import DELEGATION, VENDED, IcebergOptions, folder_of, hands_out_keys
 from trinity_iceberg.sink import IcebergSinkProvider
 

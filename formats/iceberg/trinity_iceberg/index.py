@@ -17,7 +17,8 @@ from pyiceberg.table.update import RemoveStatisticsUpdate, SetStatisticsUpdate, 
 
 from trinity.errors import TrinityError
 from trinity.spi import Bucket, DataFile, Tier
-from trinity.storage import Location, ObjectStore, system_trouble
+from trinity.storage import Location, ObjectStore
+from trinity.storage.errors import system_trouble
 from trinity_iceberg.carried import indexes
 
 SIDECAR_FOLDER: Final = "_trinity"

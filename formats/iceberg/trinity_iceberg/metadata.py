@@ -29,7 +29,6 @@ from trinity.spi import (
     append_stamp,
 )
 from trinity.storage import (
-    FIELD_ID,
     Change,
     Entry,
     Location,
@@ -40,13 +39,13 @@ from trinity.storage import (
     commit_result,
     delete_around,
     delete_orphans,
-    folder_lock,
-    local_path,
-    make_folder,
     on_newest,
     stamped,
     write_target,
 )
+from trinity.storage.file_schema import FIELD_ID
+from trinity.storage.local_objects import folder_lock, make_folder
+from trinity.storage.location import local_path
 from trinity_iceberg.adopt import brings_files
 from trinity_iceberg.carried import created, lineage, version_of
 from trinity_iceberg.commit import IcebergAttempt, SnapshotChange, put_snapshot

@@ -22,7 +22,8 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.types import IcebergType
 
 from trinity.errors import TrinityError, first_line
-from trinity.storage import Location, ObjectStore, system_trouble
+from trinity.storage import Location, ObjectStore
+from trinity.storage.errors import system_trouble
 
 METADATA: Final = "metadata"
 HINT: Final = f"{METADATA}/version-hint.text"

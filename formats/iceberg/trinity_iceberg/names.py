@@ -30,27 +30,20 @@ from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
 from trinity.spi import TableHandle
-from trinity.storage import (
-    Location,
-    ObjectStore,
-    check_free,
-    check_only_trash,
-    empty_trash,
+from trinity.storage import Location, ObjectStore, no_table, table_taken
+from trinity.storage.folder_names import (
     escaped,
-    folder_lock,
     folder_name,
-    make_folder,
-    move_to_trash,
     no_schema,
-    no_table,
     own_folder,
-    remove_empty,
     schema_in_use,
     schema_stays,
     schema_taken,
-    table_taken,
     unescaped,
 )
+from trinity.storage.folders import check_free, check_only_trash
+from trinity.storage.local_folders import empty_trash, move_to_trash, remove_empty
+from trinity.storage.local_objects import folder_lock, make_folder
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 from trinity_iceberg.trouble import catalog_errors, may_be_under_way, of_another_kind
 

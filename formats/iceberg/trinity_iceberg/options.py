@@ -8,7 +8,11 @@ from typing import Any, Final
 from pydantic import ConfigDict, Field
 
 from trinity.errors import TrinityError
-from trinity.storage import PYICEBERG_PREFIXES, CatalogOptions, Location, S3Options, in_bucket, is_absolute
+from trinity.options import CatalogOptions
+from trinity.storage import Location
+from trinity.storage.location import in_bucket, is_absolute
+from trinity.storage.s3 import S3Options
+from trinity.storage.store_kinds import PYICEBERG_PREFIXES
 
 DEFAULT_SCHEMA: Final = "default"
 CATALOG_FILE: Final = "catalog.db"

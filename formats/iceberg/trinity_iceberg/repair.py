@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, LostCommit, RepairResult, TableHandle
-from trinity.storage import Location, ObjectStore, no_readable_version, repair_preview, repair_result
+from trinity.storage import Location, ObjectStore, repair_preview, repair_result
+from trinity.storage.readable import no_readable_version
 from trinity_iceberg.carried import (
     DEFINITION,
     INDEX,

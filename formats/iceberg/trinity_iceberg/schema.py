@@ -36,7 +36,9 @@ from trinity.spi import (
     parse_type,
     type_text,
 )
-from trinity.storage import FIELD_ID, READ_BY_ID, REQUIRED, adopted_definition, adopted_properties, foreign_definition
+from trinity.storage.file_schema import FIELD_ID, READ_BY_ID
+from trinity.storage.foreign import adopted_definition, adopted_properties, foreign_definition
+from trinity.storage.parquet_sink import REQUIRED
 from trinity_iceberg.carried import (
     DEFINITION,
     STATE,
@@ -410,7 +412,7 @@ def storage_schema(schema: Schema) -> pa.Schema:
     """Return the Arrow schema of the table's Parquet files, with field ids on every level.
 
     PyIceberg's own conversion has ``large_string`` and ``large_list``; sinks and Spark want the plain types. Required
-    fields within a column are marked (:data:`~trinity.storage.REQUIRED`).
+    fields within a column are marked (:data:`~trinity.storage.parquet_sink.REQUIRED`).
     """
     return pa.schema(
         [pa.field(f.name, _arrow(f.field_type), not f.required, _numbered(f)) for f in _ordered_fields(schema)]

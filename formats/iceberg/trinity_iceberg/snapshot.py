@@ -13,7 +13,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
 from trinity.spi import DataFile, HistoryEntry, SplitSource, TableHandle, arrival_order
-from trinity.storage import Cache, FileChange, ObjectStore, local_path
+from trinity.storage import Cache, FileChange, ObjectStore
+from trinity.storage.location import local_path
 from trinity_iceberg.adopt import check_own_readable, check_partition_values
 from trinity_iceberg.carried import DEFINITION, OPERATION, index_of, indexes, lineage, order_of, version_of
 from trinity_iceberg.deletes import deletes_of, with_deletes

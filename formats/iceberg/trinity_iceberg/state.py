@@ -19,7 +19,9 @@ from pyiceberg.table.snapshots import Snapshot
 
 from trinity.errors import TrinityError, first_line
 from trinity.spi import TableDefinition, TableHandle, TransactionId
-from trinity.storage import Cache, Location, Stat, local_path, no_such_version, no_table, system_trouble, with_txn
+from trinity.storage import Cache, Location, Stat, no_such_version, no_table, with_txn
+from trinity.storage.errors import system_trouble
+from trinity.storage.location import local_path
 from trinity_iceberg.adopt import (
     check_committable,
     check_not_before,

@@ -12,7 +12,10 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import StagedTable, Table
 
 from trinity.errors import TrinityError
-from trinity.storage import Credential, Location, S3Options, grant, in_bucket
+from trinity.storage import Location
+from trinity.storage.grants import Credential, grant
+from trinity.storage.location import in_bucket
+from trinity.storage.s3 import S3Options
 from trinity_iceberg.options import DELEGATION
 from trinity_iceberg.trouble import catalog_trouble, trouble
 
@@ -117,7 +120,7 @@ class VendingCatalog(RestCatalog):
 
 @dataclass(frozen=True)
 class _Grants:
-    """The keys of one table, as :class:`~trinity.storage.Grants`."""
+    """The keys of one table, as :class:`~trinity.storage.grants.Grants`."""
 
     catalog: VendingCatalog
     name: tuple[str, ...]

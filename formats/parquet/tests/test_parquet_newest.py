@@ -11,7 +11,8 @@ import pytest
 from tests.support.adapter import KEYED, append
 from trinity.errors import TrinityError
 from trinity.spi import Connector, ConnectorContext, TableHandle
-from trinity.storage import ObjectStore, checkpoint_step
+from trinity.storage import ObjectStore
+from trinity.storage.commits import checkpoint_step
 from trinity_parquet import ParquetFormat
 
 COMMITS = 45

@@ -21,7 +21,8 @@ from enum import Enum
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.storage import COMMIT_TIMEOUT_S, AlreadyExists, CommitRaced, ObjectStore
+from trinity.storage import AlreadyExists, CommitRaced, ObjectStore
+from trinity.storage.commits import COMMIT_TIMEOUT_S
 from trinity_parquet.arrival import Mark, mark_of, walk
 
 STAGING: Final = ".trinity-staging"

@@ -25,23 +25,13 @@ from trinity.spi import (
     TableDefinition,
     TableHandle,
 )
-from trinity.storage import (
-    OWN_ENDING,
-    Attempt,
-    Change,
-    FileChange,
-    Location,
-    ObjectStore,
-    SingleTable,
-    commit_change,
-    file_uri,
-    on_newest,
-    quoted,
-    read_files,
-    spark_schema,
-    with_partition_values,
-    write_target,
-)
+from trinity.storage import Attempt, Change, FileChange, Location, ObjectStore, commit_change, on_newest, write_target
+from trinity.storage.file_schema import with_partition_values
+from trinity.storage.foreign import SingleTable
+from trinity.storage.location import file_uri
+from trinity.storage.parquet_sink import OWN_ENDING
+from trinity.storage.spark_files import read_files, spark_schema
+from trinity.syntax.quoting import quoted
 from trinity_parquet.arrival import Mark
 from trinity_parquet.claims import STAGING
 from trinity_parquet.folder import Folder, Listing

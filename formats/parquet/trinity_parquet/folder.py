@@ -20,15 +20,11 @@ import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError
 from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, TableHandle, WriteTarget, arrow_type, type_text
-from trinity.storage import (
-    CommitRaced,
-    ObjectStore,
-    after_commit,
-    footer_statistics,
-    foreign_definition,
-    parquet_footer,
-    system_trouble,
-)
+from trinity.storage import CommitRaced, ObjectStore, after_commit
+from trinity.storage.errors import system_trouble
+from trinity.storage.foreign import foreign_definition
+from trinity.storage.parquet_files import parquet_footer
+from trinity.storage.parquet_sink import footer_statistics
 from trinity_parquet.arrival import NS_PER_MS, Mark, file_name, walk
 from trinity_parquet.claims import AT_ONCE, STAGING, Claim, Claims, Stage
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, TableDefinition, TableHandle
 from trinity.storage import (
-    COMMIT_TIMEOUT_S,
     Entry,
     FileChange,
     FolderMetadata,
@@ -20,10 +19,10 @@ from trinity.storage import (
     TableVersion,
     VersionedMetadata,
     after_commit,
-    checkpoint_step,
     folders_of,
     identity_only,
 )
+from trinity.storage.commits import COMMIT_TIMEOUT_S, checkpoint_step
 from trinity_parquet.commit import delete_log, put_manifest, write_checkpoint, write_hint
 from trinity_parquet.manifest import Manifest, begins, manifest_name, read_json
 from trinity_parquet.schema import storage_schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from trinity.storage import CatalogOptions
+from trinity.options import CatalogOptions
 
 
 class ParquetOptions(CatalogOptions):

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from trinity.spi import PageSink, SinkId, WriteTarget
-from trinity.storage import ParquetPageSink, ParquetSinkProvider, PartitionedPageSink, SinkFile
+from trinity.storage import ParquetSinkProvider
+from trinity.storage.parquet_sink import ParquetPageSink, SinkFile
+from trinity.storage.partitioned_sink import PartitionedPageSink
 
 
 @dataclass(frozen=True)

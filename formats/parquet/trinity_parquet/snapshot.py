@@ -9,8 +9,9 @@ from functools import cached_property, partial
 from typing import Final
 
 from trinity.errors import TrinityError
+from trinity.loggers import logger
 from trinity.spi import HistoryEntry, TableHandle
-from trinity.storage import KEEPS_ROWS, Cache, FileChange, Location, ObjectStore, Stat, TableVersion, logger, version_at
+from trinity.storage import KEEPS_ROWS, Cache, FileChange, Location, ObjectStore, Stat, TableVersion, version_at
 from trinity_parquet.manifest import (
     LOG,
     NEWEST,

@@ -24,7 +24,7 @@ from trinity.spark.class_lookups import without_call_sites
 from trinity.spark.settings import pinned
 from trinity.spark.types import arrow_schema
 from trinity.spi import Operation, SplitSource, TableDefinition, TransactionId
-from trinity.storage import statement_turn
+from trinity.storage.commits import statement_turn
 from trinity.target import Target
 
 T = TypeVar("T")

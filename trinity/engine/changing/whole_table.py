@@ -13,7 +13,7 @@ from trinity.engine.time_travel import version_at
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
 from trinity.spi import CommitResult, SplitSource, TableDefinition, TransactionId
-from trinity.storage import not_ours
+from trinity.storage.foreign import not_ours
 from trinity.target import Target
 
 

@@ -22,7 +22,7 @@ from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.arrow.keys import Keys, places_among, sorted_places
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
-from trinity.storage import stored_pages
+from trinity.storage.parquet_files import stored_pages
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:

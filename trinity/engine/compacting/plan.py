@@ -23,7 +23,7 @@ from trinity.merge.options import keeps_versions
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.merge.strength import Strength
 from trinity.spi import DataFile, SplitSource
-from trinity.storage import OWN_ENDING, is_sink_file
+from trinity.storage.parquet_sink import OWN_ENDING, is_sink_file
 
 _BUCKET_BYTES: Final = 64 * 1024 * 1024
 _BUCKET_ROWS: Final = 2_000_000

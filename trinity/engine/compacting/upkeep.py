@@ -15,7 +15,7 @@ from trinity.merge.options import duration_ms
 from trinity.merge.strength import Strength
 from trinity.names import TableName
 from trinity.spi import CommitResult, Connector, VacuumResult
-from trinity.storage import not_ours
+from trinity.storage.foreign import not_ours
 from trinity.target import Target
 
 

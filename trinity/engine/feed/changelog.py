@@ -11,8 +11,9 @@ from trinity.engine.feed.steps import keeps_rows
 from trinity.errors import TrinityError
 from trinity.merge.options import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry, TableDefinition
-from trinity.storage import REPLACE, Entry, Location
+from trinity.storage import Entry, Location
 from trinity.storage.changelog import CHANGELOG, Changelog, StoredChanges
+from trinity.storage.commits import REPLACE
 from trinity.target import Target
 
 

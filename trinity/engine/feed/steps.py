@@ -12,7 +12,8 @@ from trinity.engine.feed.interval import Interval
 from trinity.engine.reading.plan import order_is_lost
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
-from trinity.storage import KEEPS_ROWS, REPLACE
+from trinity.storage import KEEPS_ROWS
+from trinity.storage.commits import REPLACE
 from trinity.target import Target
 
 _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}

@@ -11,7 +11,8 @@ import pyarrow as pa
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.writing.ingest import AppendTask, StoredForm, plan_ingest
 from trinity.spi import Column, DataFile, TableDefinition
-from trinity.storage import OWN_ENDING, ParquetSinkProvider, write_target
+from trinity.storage import ParquetSinkProvider, write_target
+from trinity.storage.parquet_sink import OWN_ENDING
 from trinity.target import Target
 
 MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))

@@ -15,7 +15,7 @@ from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.errors import TrinityError
 from trinity.spi import Column, SplitSource
-from trinity.storage import OldDays
+from trinity.storage.parquet_files import OldDays
 from trinity.syntax.quoting import quoted
 from trinity.target import Host
 

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.spi import DataFile, Deletes
-from trinity.storage import Cache, in_file, reporting_unreadable_file, rows_in, stored_pages, stored_row_groups
+from trinity.storage import Cache
+from trinity.storage.file_schema import in_file
+from trinity.storage.parquet_files import reporting_unreadable_file, rows_in, stored_pages, stored_row_groups
 
 NOTHING_HIDDEN: Final[Mapping[str, np.ndarray]] = {}
 """Path of a file -> the bits of its hidden rows, where there are none."""

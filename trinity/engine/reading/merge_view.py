@@ -27,15 +27,10 @@ from trinity.merge.sql.fold import is_deleted, winners
 from trinity.merge.sql.rows import SqlRows
 from trinity.spark.types import spark_type
 from trinity.spi import DataFile, SplitSource, arrival_order, type_text
-from trinity.storage import (
-    FIELD_ID,
-    Location,
-    PositionDeletes,
-    columns_in,
-    has_fields_of,
-    parquet_schema,
-    system_trouble,
-)
+from trinity.storage import Location, PositionDeletes
+from trinity.storage.errors import system_trouble
+from trinity.storage.file_schema import FIELD_ID, columns_in, has_fields_of
+from trinity.storage.parquet_files import parquet_schema
 from trinity.syntax.quoting import quoted, text_literal
 
 _MOST_ROWS: Final = 1_000_000

@@ -26,7 +26,9 @@ from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, takin
 from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, Deletes
-from trinity.storage import Cache, in_file, rows_in
+from trinity.storage import Cache
+from trinity.storage.file_schema import in_file
+from trinity.storage.parquet_files import rows_in
 
 SIDECAR: Final = -1
 """Number of the files of the sidecar, which have no row to show."""

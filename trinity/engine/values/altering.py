@@ -30,7 +30,7 @@ def alter(target: Target, *changes: evolve.Change) -> None:
 def altered(target: Target, definition: TableDefinition, changes: Iterable[evolve.Change]) -> TableDefinition:
     """Return a table's definition after changes. Raises as :meth:`trinity.Table.alter`."""
     if definition.external:
-        from trinity.storage import not_ours
+        from trinity.storage.foreign import not_ours
 
         raise not_ours(str(target.name), "its columns")
     definition = target.handle.named(definition)

@@ -15,7 +15,8 @@ from trinity.engine.writing.ingest import Prepare, Route, drain
 from trinity.errors import TrinityError
 from trinity.hidden import BUCKET, DELETED, LEFT
 from trinity.spi import Bucket, PageSink, PageSinkProvider, SinkId, Tier, WriteTarget
-from trinity.storage import OWN_ENDING, with_grants
+from trinity.storage.grants import with_grants
+from trinity.storage.parquet_sink import OWN_ENDING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

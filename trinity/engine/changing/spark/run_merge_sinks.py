@@ -30,7 +30,7 @@ from trinity.engine.writing.run_sinks import map_in_arrow, run_on_spark
 from trinity.hidden import CHANGE_OPERATION, MERGE_ROW
 from trinity.spark_names import F, to_arrow_type
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId
-from trinity.storage import spark_schema
+from trinity.storage.spark_files import spark_schema
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from trinity.hidden import ARRIVAL, DELETED, MOMENT, POSITION, SINCE
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import STAMP, DataFile
-from trinity.storage import in_file, reporting_unreadable_file, rows_in, stored_pages
+from trinity.storage.file_schema import in_file
+from trinity.storage.parquet_files import reporting_unreadable_file, rows_in, stored_pages
 
 _STAYS: Final = 1
 _DELETES: Final = 2

@@ -24,8 +24,8 @@ from trinity.engine.feed.steps import Step, runs
 from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
 from trinity.engine.reading.plan import plan_read
 from trinity.spi import DataFile, HistoryEntry, SplitSource
-from trinity.storage import parquet_footer
 from trinity.storage.changelog import StoredChanges
+from trinity.storage.parquet_files import parquet_footer
 
 
 class LocalFeed(FeedPlan):

@@ -13,7 +13,8 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.reading.local.selection import ROWS_AT_ONCE, to_user_columns
 from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, DataFile, SplitSource
-from trinity.storage import in_file, parquet_footer, reporting_unreadable_file, stored_rows
+from trinity.storage.file_schema import in_file
+from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, stored_rows
 
 
 def why_not_shown(old: Sequence[Column], columns: Sequence[Column]) -> NotLocal | None:

@@ -17,7 +17,8 @@ from trinity.engine.reading.data_files import not_deleted
 from trinity.engine.writing.run_sinks import map_in_arrow
 from trinity.merge.arrow.keys import rows_with_keys
 from trinity.spi import DataFile, Deletes, SplitSource
-from trinity.storage import check_not_missing, spark_schema, stored_pages
+from trinity.storage.parquet_files import check_not_missing, stored_pages
+from trinity.storage.spark_files import spark_schema
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:

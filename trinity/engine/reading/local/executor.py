@@ -23,7 +23,9 @@ from trinity.engine.reading.plan import FoldPlan, ReadPlan
 from trinity.engine.reading.search import Search, SearchedFile, search_in_process
 from trinity.hidden import DELETED, SINCE
 from trinity.spi import Column, DataFile, arrival_order
-from trinity.storage import Location, in_file, reporting_unreadable_file, rows_in, stored_row_groups
+from trinity.storage import Location
+from trinity.storage.file_schema import in_file
+from trinity.storage.parquet_files import reporting_unreadable_file, rows_in, stored_row_groups
 
 
 @dataclass(frozen=True)

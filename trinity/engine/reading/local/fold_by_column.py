@@ -28,7 +28,7 @@ from trinity.merge.arrow.keys import Keys, without_null_keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, STAMP, DataFile
-from trinity.storage import parquet_footer, reporting_unreadable_file, stored_rows
+from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, stored_rows
 
 
 def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

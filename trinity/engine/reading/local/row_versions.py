@@ -11,7 +11,8 @@ from trinity.arrays import as_arrow
 from trinity.engine.reading.data_files import places_left
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.spi import DataFile, SplitSource
-from trinity.storage import in_file, reporting_unreadable_file, stored_pages
+from trinity.storage.file_schema import in_file
+from trinity.storage.parquet_files import reporting_unreadable_file, stored_pages
 
 _ORIGIN = pa.schema(
     [("_commit_version", pa.int64()), ("_file", pa.string()), ("_pos", pa.int64()), ("_tier", pa.string())]

@@ -17,19 +17,12 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.writing.casts import cast_array
 from trinity.merge.arrow.keys import Keys
-from trinity.spi import Column, ColumnStats, DataFile, SplitSource
-from trinity.storage import (
-    MOST_BY_PAGE,
-    PagedGroup,
-    columns_in,
-    footer_statistics,
-    parquet_footer,
-    reporting_unreadable_file,
-    results_ahead,
-    rows_in,
-    rows_of_pages,
-    stored_name,
-)
+from trinity.spi import Column, ColumnStats, DataFile, SplitSource, stored_name
+from trinity.storage.file_schema import columns_in
+from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup
+from trinity.storage.page_reads import rows_of_pages
+from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, results_ahead, rows_in
+from trinity.storage.parquet_sink import footer_statistics
 
 if TYPE_CHECKING:
     from trinity.engine.expressions import Compiled

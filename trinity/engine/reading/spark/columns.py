@@ -8,7 +8,7 @@ from trinity.merge.sql.rows import AnyRows, SqlRows
 from trinity.spark.texts import with_char
 from trinity.spark.types import spark_type
 from trinity.spi import Column, SplitSource, parse_type
-from trinity.storage import spark_schema
+from trinity.storage.spark_files import spark_schema
 from trinity.syntax.quoting import quoted
 
 

@@ -21,17 +21,19 @@ from trinity.spark.granted import file_access
 from trinity.spark.remote import analysed, is_remote, refuse_remote
 from trinity.spark.types import arrow_frame
 from trinity.spark_names import AnalysisException, ArrayType, DataFrame, DataType, F, MapType, StructField, StructType
-from trinity.spi import NATIVE_FILE, NATIVE_ROW, DataFile, NativeScan, SplitSource, arrival_order
-from trinity.storage import (
-    FIELD_ID,
-    READ_BY_ID,
-    READ_OPTIONS,
-    missing_file,
-    read_files,
-    spark_schema,
+from trinity.spi import (
+    NATIVE_FILE,
+    NATIVE_ROW,
+    DataFile,
+    NativeScan,
+    SplitSource,
+    arrival_order,
     stored_name,
     stored_schema,
 )
+from trinity.storage.file_schema import FIELD_ID, READ_BY_ID
+from trinity.storage.parquet_files import missing_file
+from trinity.storage.spark_files import READ_OPTIONS, read_files, spark_schema
 from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
