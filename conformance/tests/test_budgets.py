@@ -156,7 +156,7 @@ def test_a_run_that_is_interrupted_reports_what_it_played(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A check whose cases were not all played has not passed; what was found before is a finding."""
+    """A check whose cases were not all played has not passed; earlier findings are reported."""
 
     def interrupted(_: object, tally: Tally, __: object) -> Iterator[NonConformance]:
         tally.observations["commits"] += 1

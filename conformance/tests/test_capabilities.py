@@ -1,4 +1,4 @@
-"""What an adapter declares is verified both ways, and histories keep to it."""
+"""Declared capabilities are verified both ways, and histories use no others."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from trinity_conformance.suite.results import CheckResult
 
 
 class Forgetful(ModelSubject):
-    """A subject of which one executor forgets all rows that it compacts, when they were written by the other one."""
+    """A subject with a fault: one executor loses the rows that it compacts if the other one has written them."""
 
     executor: Executor = "spark"
     wrote: Executor = "spark"

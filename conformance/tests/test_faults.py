@@ -183,7 +183,7 @@ def named(place: str) -> type[Format]:
 
 @pytest.mark.usefixtures("plugins")
 def test_a_crash_is_looked_at_by_a_fresh_process(tmp_path: Path) -> None:
-    """What the adapter keeps in memory outlives a session, and not a process."""
+    """The adapter's memory outlives a session, but not a process."""
     forgetful = named("tests.support.forgetful:Forgetful")
     with subject(forgetful, tmp_path / "before") as opened:
         crashed = faulty(2, Fault("crash after", operation("call", "crash after", opened)))
@@ -207,7 +207,7 @@ def test_the_commit_of_a_database_is_among_the_operations(place: str, tmp_path: 
 
 
 def operation(verb: str, kind: str, opened: TrinitySubject) -> int:
-    """Return the number of the first operation of an upsert with a verb, among those that this kind can happen to."""
+    """Return the number of an upsert's first operation with a verb, counting operations to which this kind applies."""
     opened.create(SHAPE)
     with opened.inject(Fault(kind, -1)) as seen:
         opened.upsert(UPSERT)

@@ -61,7 +61,7 @@ class CheckItem(pytest.Item):
             pytest.skip(f"{outcome.status}: {outcome.note}")
 
     def reportinfo(self) -> tuple[str, None, str]:
-        """Return what stands beside the outcome: there is no file."""
+        """Return the location shown beside the outcome, without a file."""
         adapter = self.config.getoption("--format")
         return f"trinity-conformance[{adapter}]", None, f"{self.name} ({adapter})"
 

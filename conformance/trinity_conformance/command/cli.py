@@ -168,7 +168,7 @@ def _budget(name: str, minutes: float | None) -> Budget:
 
 
 def _found(console: Console, folder: Path, failure: NonConformance) -> None:
-    """Save a finding as it comes: a run that is interrupted loses none."""
+    """Save a finding at once, so that an interrupted run loses none."""
     saved = "" if failure.trace is None else f", saved as {traces.save(failure.trace, folder)}"
     console.print(f"found by {failure.check}{saved}", markup=False)
 
@@ -201,7 +201,7 @@ def _checks(check: str | None, as_of: str | None) -> int:
 
 @app.command()
 def explain(check: Annotated[str, typer.Argument(help="Id of a check, as in `list`.")]) -> None:
-    """Explain a check: its rules in the words of the semantics, what is played, and which faults it is to find."""
+    """Explain a check: its rules as the semantics states them, the histories it plays, the faults it must find."""
     typer.echo(explained(check_of(known("check", check, [c.id for c in CHECKS]))))
 
 
@@ -425,7 +425,7 @@ def self_test(
     folder: _Traces = traces.TRACES,
     no_color: _NoColor = False,
 ) -> None:
-    """Show that every planted fault is found: those of an adapter, then those of the model. This needs no Spark."""
+    """Show that every planted fault is found: first in an adapter, then in the model. Needs no Spark."""
     console = _console(no_color)
     with quiet():
         adapters = list(hunt_adapters(whole=whole))

@@ -30,7 +30,7 @@ _BROKEN: Final = 4
 
 
 def wrong_usage(message: str) -> typer.Exit:
-    """Return the exit of a command that cannot do what it was asked for, and say why."""
+    """Return the exit of a command that is used wrongly, and print the reason."""
     typer.echo(message, err=True)
     return typer.Exit(_WRONG_USAGE)
 
@@ -78,9 +78,9 @@ def catalog_options(warehouse: str | None, given: Sequence[str] | None) -> dict[
 
 
 def check_empty(connector: str | type[Format], options: Mapping[str, str]) -> None:
-    """Exit where a catalog has tables already: those of an earlier run would be taken for faults of the adapter.
+    """Exit if a catalog has tables: tables of an earlier run would look like faults of the adapter.
 
-    What an adapter cannot list is left to the first steps, which say why.
+    An adapter that cannot list tables is reported by the first steps, with the reason.
     """
     import trinity
 
@@ -141,7 +141,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def ended_by_sigterm() -> Iterator[None]:
-    """Have SIGTERM interrupt as Ctrl-C does, so that what was played is reported."""
+    """Let SIGTERM interrupt as Ctrl-C does, so that the results so far are reported."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -44,7 +44,7 @@ def rules() -> Mapping[str, str]:
 
 
 def explain(check: Check) -> str:
-    """Return what a check is about, as text."""
+    """Return the explanation of a check as text."""
     parts = [
         f"{check.id}: {check.title}",
         "\n".join(["Rules", *(f"  {rule}  {rules()[rule]}" for rule in check.rules)]),

@@ -41,7 +41,7 @@ class _Shown:
 
 @contextmanager
 def progress_of(console: Console, name: str, budget: Budget) -> Iterator[_Shown]:
-    """Yield what a run tells its progress to: the work so far, and the kind of histories or the check of now."""
+    """Yield the callback that gets a run's progress: the work so far, and the present kind of histories or check."""
     columns = (SpinnerColumn(), TextColumn(f"{name}: {{task.description}}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         yield _Shown(progress, budget)

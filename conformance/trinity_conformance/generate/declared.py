@@ -27,10 +27,10 @@ def drawn(
 
     Args:
         histories: histories of any tables.
-        capabilities: what the adapter can do.
-        most: how many.
-        short: returns whether what was played until now is too little. Then more follow.
-        longer: so many times as many at most.
+        capabilities: the adapter's capabilities.
+        most: the number of histories.
+        short: returns whether too few situations were seen so far. Then more histories follow.
+        longer: the factor by which their number may grow.
     """
     found = (declared(history, capabilities) for history in islice(histories, _TRIES * most))
     playable = (history for history in found if history is not None)
@@ -57,7 +57,7 @@ def _plainer(shape: Shape, capabilities: Collection[Capability]) -> Shape:
 
 
 def _instead(step: Step, capabilities: Collection[Capability]) -> tuple[Step, ...]:
-    """Return what is played for a step: itself, another one, or nothing."""
+    """Return the step to play in place of a step: itself, another one, or None."""
     if of_step(step) <= set(capabilities):
         return (step,)
     return (Compact(executor=step.executor),) if isinstance(step, Resolve) else ()

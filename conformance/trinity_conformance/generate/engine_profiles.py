@@ -144,13 +144,13 @@ def _folds(lane: tuple[str, bool, str]) -> bool:
 
 
 def _tables_before(number: int, lanes: Sequence[tuple[str, bool, str]]) -> int:
-    """Return how many tables with functions come before a history."""
+    """Return the number of tables with functions before a history."""
     turns, lane = divmod(number, len(lanes))
     return turns * sum(map(_folds, lanes)) + sum(map(_folds, lanes[:lane]))
 
 
 def _functions(profile: EngineProfile, before: int) -> tuple[str, ...]:
-    """Return the next few functions, by how many tables with functions came before."""
+    """Return the next few functions, by the number of tables with functions so far."""
     names = [name for name in FUNCTIONS if profile.types_of(name)]
     window = tuple(names[(before * _WINDOW + i) % len(names)] for i in range(_WINDOW))
     return ("sum", *window) if profile.feature == "wide" and "sum" not in window else window

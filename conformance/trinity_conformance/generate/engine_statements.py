@@ -43,7 +43,7 @@ class EngineStatements:
         return Statement("DELETE", (Case(MATCHED, "DELETE", self.where()),), dialect=self.dialect())
 
     def update(self, odd: bool) -> Statement:
-        """Draw an UPDATE of one to three columns; ``odd``: of those that it may not set (M11)."""
+        """Draw an UPDATE of one to three columns; with ``odd``, of columns that it may not set (M11)."""
         kinds = self.settable(odd)
         chosen = self.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3, unique=True))
         values = tuple((c.name, self.value(c)) for c in chosen)
@@ -53,7 +53,7 @@ class EngineStatements:
         return self.draw(st.sampled_from(("spark", "trino")))
 
     def settable(self, with_function: bool) -> list[Column]:
-        """Return the columns that an UPDATE may set, or those that it may not because of their function."""
+        """Return the columns that an UPDATE may set, or that it may not set because of their function."""
         shape = self.model.shape
         allowed = (None, "last_non_null_value")
         return [

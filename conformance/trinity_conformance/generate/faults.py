@@ -54,7 +54,7 @@ def _with_faults(history: History, number: int) -> History:
 
     Args:
         history: the history.
-        number: the first of the faults, of which successive numbers have others.
+        number: the number of the first fault; successive numbers make different faults.
     """
     kinds = [*_PLACES]
     steps = list[Step]()

@@ -95,7 +95,7 @@ class _Author:
         )
 
     def source_rows(self) -> tuple[tuple[Json, ...], ...]:
-        """Draw rows of a source: like those of the table, with more NULLs and duplicates."""
+        """Draw rows of a source: like the table's rows, with more NULLs and duplicates."""
         rows = list(self.rows(4, 14)) if self.draw(st.integers(0, 9)) else []
         for at in range(len(rows)):
             kind = self.draw(st.integers(0, 7))
@@ -277,7 +277,7 @@ class _Author:
         return statement if self.settled(statement) else self.idle(statement)
 
     def settled(self, statement: Statement) -> bool:
-        """Return whether the rules determine what the statement does."""
+        """Return whether the rules determine the effect of the statement."""
         return not any(f.open for f in self.model.effect(statement).faults)
 
     def idle(self, statement: Statement) -> Statement:
@@ -332,7 +332,7 @@ def statements(draw: st.DrawFn, model: DmlModel, legal: bool | None = None) -> S
 
 
 def _reached(cases: list[Case]) -> list[Case]:
-    """Return the cases without those behind one of their kind that has no condition."""
+    """Return the cases that no unconditional case of the same kind precedes."""
     final = {c.when: n for n, c in reversed(list(enumerate(cases))) if c.condition is None}
     return [c for n, c in enumerate(cases) if n <= final.get(c.when, n)]
 

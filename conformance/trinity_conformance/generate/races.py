@@ -30,7 +30,7 @@ _ONE_IN: Final = 12
 
 
 def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:
-    """Yield races of what an adapter can do, from a number on; every number is always the same race."""
+    """Yield races that an adapter supports, from a number on; a number always makes the same race."""
     can = tuple(name for name, action in RACE_ACTIONS.items() if action.needs <= set(capabilities))
     pairs = tuple(pair for pair in _PAIRS if set(pair) <= set(can))
     for number in count(seed):
@@ -43,9 +43,9 @@ def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:
 
 
 def _pair(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
-    """Return the race of two actions, the second whole amid the first one, and of a read after each.
+    """Return the race of two actions, the second one run while the first is stopped, and of a read after each.
 
-    The second process reads first, too: what it sees of the first action must not be undone by its own.
+    The second process reads first, too: its own action must not undo effects of the first one that it has seen.
     """
     round_, place = divmod(number // 2, len(pairs))
     first, second = pairs[place]
@@ -54,7 +54,7 @@ def _pair(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
 
 
 def _amid_reads(number: int, pairs: tuple[tuple[str, str], ...]) -> Race:
-    """Return the race of two actions, the first of which stands still amid what it reads before its commit."""
+    """Return the race of two actions, the first of which is stopped during its reads before the commit."""
     round_, place = divmod(number // 4, len(pairs))
     first, second = pairs[place]
     stop = Turn(0, _DATA, writes=True), Turn(0, 2 + (round_ + place) % _READS, writes=False)

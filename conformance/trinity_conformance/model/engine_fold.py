@@ -282,7 +282,7 @@ class PartialUpdateFold(Fold):
         return [g for g in self.shape.groups if set(g.sequence) & set(self.shape.remove_on_groups)]
 
     def leaves_deletion(self, version: Version) -> bool:
-        """Handle a row that comes while the row is deleted; return True for an add that revives, after a cut."""
+        """Handle a row that follows a deletion; return True for an add that revives the row, after a cut."""
         if self.is_retract(version):
             self.raise_thresholds(version)
             return False
@@ -300,7 +300,7 @@ class PartialUpdateFold(Fold):
             self.thresholds[group] = max(threshold, self.sequence_of(group, version))
 
     def revives(self, version: Version) -> bool:
-        """Return whether a row is below no threshold of the groups in which it takes part; it needs one at least."""
+        """Return whether a row is below no threshold of its groups, at least one of which must have a threshold."""
         found = [(self.sequence_of(g, version), t) for g, t in self.thresholds.items()]
         parts = [(s, t) for s, t in found if s != tuple((0,) for _ in s)]
         return bool(parts) and all(sequence >= threshold for sequence, threshold in parts)

@@ -152,11 +152,11 @@ class EngineModel(DmlModel):
         return frozenset(found)
 
     def touched(self, names: frozenset[str]) -> list[Group]:
-        """Return the groups of which an UPDATE sets a column."""
+        """Return the groups with a column that an UPDATE sets."""
         return [g for g in self.shape.groups if names & {*g.sequence, *g.columns}]
 
     def losing(self, row: Selected, version: Version, names: frozenset[str]) -> list[Fault]:
-        """Return the faults because of which an UPDATE of a row would not be visible (M9, M11)."""
+        """Return the reasons why an UPDATE of a row would not be visible (M9, M11)."""
         assert row.old is not None
         number = frozenset([row.target]) if row.target is not None else frozenset()
         for group in self.touched(names):

@@ -168,7 +168,7 @@ class NestedUpdate(_Nested):
 
 
 class NestedPartialUpdate(_Nested):
-    """nested_partial_update: the fields of a row that are not NULL overwrite those of the row with its key."""
+    """nested_partial_update: the fields of a row that are not NULL overwrite those of the row with the same key."""
 
     def add(self, acc: Any, value: Value) -> Any:
         if value is None:

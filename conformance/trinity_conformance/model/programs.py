@@ -70,7 +70,7 @@ class Fault:
 
     @property
     def open(self) -> bool:
-        """True when the rules leave open what the table reads if it succeeds."""
+        """True when the rules do not determine the table's rows if it succeeds."""
         return self.optional and self.rule in ("M4", "M9")
 
 

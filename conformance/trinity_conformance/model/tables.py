@@ -212,7 +212,7 @@ class Model:
         return found
 
     def overflows(self, names: Iterable[str] | None = None, commits: int | None = None) -> dict[Key, set[str]]:
-        """Return the columns of which a read must fail, by key; none here (A4)."""
+        """Return key -> columns for which a read must fail; none here (A4)."""
         return {}
 
     def situations(self) -> Counter[str]:

@@ -98,7 +98,7 @@ def _first_of_each(found: Iterable[Finds]) -> Iterator[Finds]:
 
 
 def unbroken() -> list[NonConformance]:
-    """Return what the same work finds in the adapter without a fault."""
+    """Return the findings of the same work in the adapter without a fault."""
     with _opened(AdapterMutant("none")) as subject:
         return [failure for part in _parts(subject) for failure in part()]
 
@@ -114,7 +114,7 @@ def _opened(mutant: AdapterMutant) -> Iterator[TrinitySubject]:
 
 
 def _finds(mutant: AdapterMutant, *, whole: bool) -> Iterator[Finds]:
-    """Yield what a smoke run without Spark finds, made small, the cheapest part of the run first."""
+    """Yield the shrunk findings of a smoke run without Spark, the cheapest part of the run first."""
     seen = set[str]()
     with _opened(mutant) as subject:
         for part in _parts(subject):
@@ -152,7 +152,7 @@ def _parts(subject: TrinitySubject) -> Iterator[Callable[[], list[NonConformance
 
 @cache
 def _drawn() -> tuple[History, ...]:
-    """Return the histories of a smoke run, those of each kind by turns."""
+    """Return the histories of a smoke run, all kinds by turns."""
     return tuple(chain.from_iterable(map(_numbered, range(_HISTORIES))))
 
 

@@ -120,7 +120,7 @@ class KeptBeforeItIsPut(StoredMetadata):
 
 
 class _Unsure(StoredMetadata):
-    """Metadata that do otherwise when nobody can say whether a version was put."""
+    """Metadata with a fault when it is unknown whether a version was put."""
 
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
         try:
@@ -131,7 +131,7 @@ class _Unsure(StoredMetadata):
             self.unsure(table, version)
 
     def unsure(self, table: TableHandle, version: TableVersion) -> None:
-        """Do what is wrong."""
+        """Do the wrong thing."""
 
 
 class UnknownIsRefused(_Unsure):

@@ -30,12 +30,12 @@ _ROW: Final = pa.table({"k": pa.array([1], pa.int32()), "w": pa.array([1], pa.in
 
 @dataclass(frozen=True)
 class Verified:
-    """What an adapter can do.
+    """The verified capabilities of an adapter.
 
     Attributes:
-        usable: what it declares, and does not refuse.
-        undeclared: what works, although it is not declared.
-        findings: what is declared and does not work, or is refused otherwise than by NOT_SUPPORTED, or with a trace.
+        usable: capabilities that it declares and does not refuse.
+        undeclared: capabilities that work, although it does not declare them.
+        findings: declared capabilities that do not work, and refusals with another code or with an effect.
     """
 
     usable: frozenset[Capability]
@@ -44,11 +44,11 @@ class Verified:
 
 
 class _NotTried(Exception):
-    """The refusal of what an adapter may refuse where this warehouse lies."""
+    """The refusal of a capability that an adapter need not have in this kind of warehouse."""
 
 
 class _Bench:
-    """A keyed table of k, w, v with two commits, on which a capability is tried, and tables beside it."""
+    """A keyed table of k, w, v with two commits, on which a capability is tried, and further tables."""
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -65,7 +65,7 @@ class _Bench:
         return bool(self.table.splits().version != self.before[1])
 
     def make(self, name: str, types: Mapping[str, str], **options: Any) -> Any:
-        """Make a table with key k; options are those of ``create_table``."""
+        """Make a table with key k and options of ``create_table``."""
         columns = [Column(n, t) for n, t in types.items()]
         return self.session.create_table(name, columns, **{"primary_key": ["k"], **options})
 
@@ -76,7 +76,7 @@ class _Bench:
         return found
 
     def state(self) -> tuple[Any, ...]:
-        """Return what a reader sees of the table, and which tables are there that nobody made."""
+        """Return what a reader sees of the table, and the tables that no case has made."""
         rows = sorted(map(str, self.table.to_arrow().to_pylist()))
         known = self.session.connector("c").metadata.list_tables("default")
         return rows, self.table.splits().version, [name for name in known if name not in self._made]

@@ -26,9 +26,9 @@ class Case(Content):
     Attributes:
         check: id of the check.
         name: name of the case.
-        executor: what executed it.
-        table: the statement that made its table; empty where its steps say so.
-        steps: what was done to the table, in words, up to the failure.
+        executor: the executor of its steps.
+        table: the statement that made its table; empty where a step made it.
+        steps: the steps on the table up to the failure, in words.
     """
 
     check: str
@@ -38,7 +38,7 @@ class Case(Content):
     steps: tuple[str, ...] = ()
 
     def _fields(self) -> Mapping[str, Any]:
-        """Return what the JSON holds beside the format."""
+        """Return the fields of the JSON, without the format."""
         return {"case": asdict(self)}
 
     @classmethod
@@ -58,7 +58,7 @@ class Case(Content):
 
 
 class Record:
-    """What a case does, in words; its steps are those on the table that was touched last."""
+    """The actions of a case in words; its steps are the actions on the last table that it used."""
 
     def __init__(self) -> None:
         self._tables: dict[str, str] = {}
@@ -78,7 +78,7 @@ class Record:
         self._tables[new], self._steps[new], self._last = self._tables.pop(old), self._steps.pop(old), new
 
     def did(self, name: str, what: str) -> None:
-        """Note what is about to be done to a table."""
+        """Record the next action on a table."""
         self._last = name
         self._steps[name].append(self._within + self._plain(what, name))
 
@@ -89,7 +89,7 @@ class Record:
 
     @contextmanager
     def within(self, when: str) -> Iterator[None]:
-        """Note that what is done within the block happens amid the step before."""
+        """Record that the actions of the block happen during the previous step."""
         outer, self._within = self._within, f"{self._within}  {when}: "
         try:
             yield
@@ -97,7 +97,7 @@ class Record:
             self._within = outer
 
     def case(self, check: str, name: str, executor: str) -> Case:
-        """Return what was played so far as a case."""
+        """Return the steps so far as a case."""
         return Case(check, name, executor, self._tables.get(self._last, ""), tuple(self._steps.get(self._last, ())))
 
     @staticmethod

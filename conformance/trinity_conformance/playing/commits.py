@@ -60,12 +60,12 @@ _BOUNDS_OF_SPARK: Final[Mapping[str, tuple[Json, ...]]] = {
 
 @dataclass(frozen=True)
 class _Bench:
-    """Makes tables of k, w, v, writes to them as the engine's tasks do, and notes what is done.
+    """A bench that makes tables of k, w, v, writes to them as the engine's tasks do, and records it.
 
     Attributes:
         session: the session.
-        can: what the adapter can do.
-        record: what is done.
+        can: the adapter's capabilities.
+        record: the steps so far.
     """
 
     session: Any
@@ -92,7 +92,7 @@ class _Bench:
         failed: Mapping[int, pa.Table] | None = None,
         txn: TransactionId | None = None,
     ) -> CommitResult:
-        """Return the result of a commit of tasks, of which the last finished first.
+        """Return the result of a commit of several tasks, the last of which finished first.
 
         Args:
             table: the table.
@@ -242,7 +242,7 @@ def _truncating_nothing_is_no_version(bench: _Bench) -> None:
 
 
 def _restoring_nothing_is_no_version(bench: _Bench) -> None:
-    """Check that a restore of what is there makes no version (L11)."""
+    """Check that a restore of the present version makes no version (L11)."""
     table = bench.make(key=())
     table.append(_rows((1, 1, "a")))
     before = _versions(table)
@@ -251,7 +251,7 @@ def _restoring_nothing_is_no_version(bench: _Bench) -> None:
 
 
 def _transactions_are_of_their_application(bench: _Bench) -> None:
-    """Check that applications are told apart by each character (L4)."""
+    """Check that the names of applications are compared exactly (L4)."""
     table = bench.make(key=())
     for application in ("app", "App", "app ", "\u00e4pp", "a/pp", "%61pp"):
         done = table.append(_rows((1, 1, application)), txn=(application, 1))
@@ -268,7 +268,7 @@ def _numbers_of_transactions_are_whole(bench: _Bench) -> None:
 
 
 def _a_new_table_has_nothing_of_a_dropped_one(bench: _Bench) -> None:
-    """Check that neither rows nor tombstones, transactions and versions come back with a name (L4, L10)."""
+    """Check that a new table has no rows, tombstones, transactions or versions of a dropped namesake (L4, L10)."""
     table = bench.keyed()
     table.upsert(_rows((1, 5, "a"), (2, 5, "a")), txn=("app", 1))
     table.delete([1])
@@ -426,7 +426,7 @@ def _deletes_by_position_stay(bench: _Bench) -> None:
 
 
 def _truncate_takes_all(bench: _Bench) -> None:
-    """Check that TRUNCATE takes rows and tombstones, tells how many rows it took, and leaves transactions (M12, L4)."""
+    """Check that TRUNCATE deletes rows and tombstones, returns their number, and keeps transactions (M12, L4)."""
     table = bench.keyed()
     table.upsert(_rows((1, 5, "a"), (2, 5, "a"), (3, 5, "a")), txn=("app", 1))
     table.delete([1])
@@ -558,7 +558,7 @@ def _statistics(table: Any) -> None:
 
 
 def _tests(kind: str, value: Json) -> tuple[str, ...]:
-    """Return predicates that a value meets."""
+    """Return predicates that are true for a value."""
     if value is None:
         return ("v IS NULL",)
     literal = _literal(kind, value)
@@ -589,7 +589,7 @@ def _bounds_follow_their_columns(bench: _Bench) -> None:
 
 
 def _partitions_keep_their_values(bench: _Bench) -> None:
-    """Check that partition values come back as they were, NULL and odd text among them (L9, K5)."""
+    """Check that partition values are read back unchanged, NULL and unusual text among them (L9, K5)."""
     texts = [None, "a", "__HIVE_DEFAULT_PARTITION__x", "a/b", "a=b", "%41", " x ", "ä", "null", "NULL"]
     table = bench.make(key=(), partition_by=["v"])
     table.append(_rows(*((number, 1, text) for number, text in enumerate(texts))))
@@ -655,6 +655,6 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
 def try_commits(
     subject: TrinitySubject, tally: Tally, checks: Mapping[str, Callable[[_Bench], None]] = COMMITS
 ) -> list[NonConformance]:
-    """Run the checks of what the adapter can do; return the failures."""
+    """Run the checks that the adapter's capabilities allow, and return the failures."""
     bench = partial(_Bench, subject.session, subject.capabilities)
     return try_checks(subject, tally, _CHECK, checks, _NEEDS, bench, ["local"])

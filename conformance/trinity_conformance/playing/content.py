@@ -1,4 +1,4 @@
-"""What a trace holds: canonical JSON, with an id from it."""
+"""The content of a trace: canonical JSON, with an id from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Content(ABC):
 
     @abstractmethod
     def _fields(self) -> Mapping[str, Any]:
-        """Return what the JSON holds beside the format."""
+        """Return the fields of the JSON, without the format."""
 
 
 def read_content(text: str, make: Callable[[Mapping[str, Any]], _C]) -> _C:

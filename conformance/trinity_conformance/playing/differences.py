@@ -25,7 +25,7 @@ class NonConformance(Exception):
 
     Attributes:
         check: id of the check that it fails.
-        message: what was expected and what happened, with a row diff if rows differ.
+        message: the expected and the actual result, with a diff if rows differ.
         keys: keys of the rows that differ; empty if none do.
         history: the history in which it was seen, once it is known.
         case: the case written by hand in which it was seen, once it is known.
@@ -48,11 +48,11 @@ class NonConformance(Exception):
 
     @property
     def trace(self) -> Trace | None:
-        """What is played again: a history, a case or a race; None for what is none of them."""
+        """The history, case or race to replay; None without one."""
         return self.history or self.case or self.race
 
     def report(self, *, whole: bool = False, adapter: str = "") -> str:
-        """Return what a person needs: the message, the trace's steps, and how to run it again.
+        """Return a report to read: the message, the trace's steps, and the command that replays it.
 
         Args:
             whole: show every row and every character of the steps.

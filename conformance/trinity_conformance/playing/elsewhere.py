@@ -1,4 +1,4 @@
-"""Calls functions in a fresh process, which knows of a table what is stored and nothing else.
+"""Call functions in a new process, which knows nothing of a table but what is stored.
 
 A server starts once, imports what they need, and forks for each call. It starts as a program of its own, and not by
 ``multiprocessing``, which would run the main module of whoever runs the suite again.
@@ -22,29 +22,29 @@ from trinity.errors import TrinityError
 
 
 def read_elsewhere(settings: Mapping[str, Any], table: str, columns: Sequence[str]) -> pa.Table:
-    """Return columns of the merged read of a table, as a process sees it that has just begun.
+    """Return columns of the merged read of a table by a new process.
 
     Args:
-        settings: those of the catalog ``c``; its connector is a name, or a class that can be imported.
+        settings: the settings of the catalog ``c``; its connector is a name, or a class that can be imported.
         table: the table's full name.
         columns: its columns.
 
     Raises:
-        TrinityError: what the read raised there.
+        TrinityError: the error of the read.
     """
     found: pa.Table = call_elsewhere(_read, dict(settings), table, list(columns))
     return found
 
 
 def call_elsewhere(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function returns in a process that has just begun.
+    """Return the result of a function in a new process.
 
     Args:
-        function: one that the process finds by its name.
+        function: a function that the process can import by its name.
         arguments: its arguments; they and the result can be pickled.
 
     Raises:
-        TrinityError: what the function raised.
+        TrinityError: the error of the function.
     """
     server = _server()
     requests, answers = cast("IO[bytes]", server.stdin), cast("IO[bytes]", server.stdout)

@@ -30,7 +30,7 @@ class BadOption:
         codes: error codes, separated by spaces; the error must have one of them.
         names: words that the message must contain.
         options: the properties.
-        columns: columns that are added to :data:`COLUMNS`, or replace some.
+        columns: columns that are added to :data:`COLUMNS`, or replace columns of it.
     """
 
     name: str

@@ -93,7 +93,7 @@ class EngineRefusal:
         codes: error codes; the error must have one of them.
         names: words that the message must contain.
         action: does the bad thing.
-        table: the table that it is done to; empty for options with which no table may be made.
+        table: the table that it changes; empty for options with which no table may be made.
     """
 
     name: str
@@ -188,7 +188,7 @@ ENGINE_REFUSALS: Final[tuple[EngineRefusal, ...]] = (*map(_option, BAD_OPTIONS),
 def refuse_engines(
     subject: TrinitySubject, tally: Tally, cases: Sequence[EngineRefusal] = ENGINE_REFUSALS
 ) -> list[NonConformance]:
-    """Try bad options on each executor; return what was not refused as required."""
+    """Try bad options on each executor, and return the ones that were not refused as required."""
     bench = _Bench(subject.session)
     try:
         for name, table in _TABLES.items():

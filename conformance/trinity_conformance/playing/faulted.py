@@ -78,7 +78,7 @@ class Faulted(Effects):
             self.expect(FAULTS_CHECK, self.model.merged(), self._read(), f"{injection.operation}; after a retry")
 
     def _act(self, step: Step) -> Callable[[], Any] | None:
-        """Return what a step asks of the subject; None for a step that nothing can happen to."""
+        """Return the call that a step makes; None for a step that no fault can affect."""
         subject = self.subject
         match step:
             case Upsert():
@@ -105,7 +105,7 @@ class Faulted(Effects):
         return not effect.refused and effect.counts.affected > 0
 
     def _report_of(self, step: Step, act: Callable[[], Any], injection: Injection) -> tuple[str, Any]:
-        """Return the code that was reported, empty for success, and what was returned."""
+        """Return the reported error code, empty for success, and the result."""
         try:
             return "", act()
         except Crashed:
@@ -121,7 +121,7 @@ class Faulted(Effects):
             return error.code, None
 
     def _compare_read(self, step: Read | Query, reported: str, found: Any, injection: Injection) -> None:
-        """Compare what a read returned although something went wrong."""
+        """Compare the rows of a read that succeeded despite the fault."""
         if reported:
             return
         wanted = self.model.query(step.condition) if isinstance(step, Query) else self.model.merged()

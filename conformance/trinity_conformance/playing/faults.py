@@ -1,4 +1,4 @@
-"""Has an operation of storage, a call of the adapter's metadata, or a task of its sinks go wrong.
+"""Make an operation of storage, a call of the adapter's metadata, or a task of its sinks fail.
 
 A process that ends is played in this one: the operation raises :class:`Crashed`, which nothing catches, and no
 operation after it has any effect, so that nothing is tidied up. Errors, lost answers and
@@ -102,7 +102,7 @@ class Injection:
 
     @property
     def over(self) -> bool:
-        """True once the process has ended: what is closed afterwards has no effect."""
+        """True once the process has ended: closing files afterwards has no effect."""
         return self._dead
 
     @contextmanager
@@ -178,7 +178,7 @@ def _call(injection: Injection, method: Callable[..., Any], name: str) -> Callab
 
 
 def _task(injection: Injection, make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a maker of sinks, of which one may be made twice: a task that ran again, and whose first files stay."""
+    """Return a maker of sinks that may make a sink twice, as for a task that ran again and whose first files stay."""
 
     def made(*arguments: Any) -> Any:
         if not injection.repeats("a task of the sinks"):

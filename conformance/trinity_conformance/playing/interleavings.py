@@ -25,7 +25,7 @@ _ROWS: Final = ((1, 10), (3, 30))
 
 @dataclass(frozen=True)
 class World:
-    """What a reader can see: rows of (k, n), sorted, and which columns were added."""
+    """The state that a reader can see: rows of (k, n), sorted, and the added columns."""
 
     rows: tuple[tuple[int, int], ...] = ()
     columns: frozenset[str] = frozenset()
@@ -124,7 +124,7 @@ def interleave(session: trinity.Session, name: str, names: Sequence[str], *, key
     """Run the first action, and the others in sequence within it, right before it commits.
 
     Raises:
-        NonConformance: for rows that no serial order explains, and for errors other than those of a lost race.
+        NonConformance: no serial order explains the rows, or an error is not one of a lost race.
     """
     session.sql(f"CREATE TABLE {name} {definition(keyed)}")
     for row in FIRST:  # a log of two files

@@ -180,7 +180,7 @@ def _a_statement_sees_what_came_meanwhile(bench: _Bench) -> None:
 
 
 def _a_statement_sees_what_went_meanwhile(bench: _Bench) -> None:
-    """Check that rows removed while a statement reads them do not come back, even if no tombstone is left (L7)."""
+    """Check that rows deleted while a statement reads them do not reappear, even without a tombstone (L7)."""
 
     def deleted(table: Any) -> None:
         bench.sql(f"DELETE FROM {table.name} WHERE k = 1")
@@ -252,7 +252,7 @@ def _rows_meet_what_is_demanded_meanwhile(bench: _Bench) -> None:
 
 
 def _a_constraint_is_for_rows_that_came_meanwhile(bench: _Bench) -> None:
-    """Check that a constraint is not added if a row that violates it came first, however late (M6)."""
+    """Check that a constraint is not added if a row that violates it is committed before it (M6)."""
     for demand, bad in _DEMANDS:
         table = bench.make(keyed=False)
         alter = partial(bench.sql, f"ALTER TABLE {table.name} {demand}")
@@ -313,5 +313,5 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
 def try_meanwhile(
     subject: TrinitySubject, tally: Tally, checks: Mapping[str, Callable[[_Bench], None]] = MEANWHILE
 ) -> list[NonConformance]:
-    """Run the checks of what the adapter can do with each executor; return the failures."""
+    """Run the checks that the adapter's capabilities allow with each executor, and return the failures."""
     return try_checks(subject, tally, _CHECK, checks, _NEEDS, partial(_Bench, subject.session), subject.executors)

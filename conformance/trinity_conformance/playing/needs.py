@@ -22,7 +22,7 @@ _ALTERATIONS: Final[Mapping[str, frozenset[Capability]]] = {
 
 
 def of_shape(shape: Shape) -> frozenset[Capability]:
-    """Return what a table needs."""
+    """Return the capabilities that a table needs."""
     needs = {*_of_types(column.type for column in shape.columns)}
     needs |= {Capability(shape.engine)} if shape.engine != DEDUPLICATE else set()
     needs |= {Capability.PARTITION_BY_VALUE} if shape.partition_by else set()
@@ -30,7 +30,7 @@ def of_shape(shape: Shape) -> frozenset[Capability]:
 
 
 def _of_types(types: Iterable[str]) -> frozenset[Capability]:
-    """Return what columns of some types need."""
+    """Return the capabilities that columns of these types need."""
     return frozenset(capability for text in types for capability in _of_type(parse_type(text)))
 
 
@@ -49,12 +49,12 @@ def _of_type(kind: DataType) -> Iterator[Capability]:
 
 
 def of_alteration(kind: str) -> frozenset[Capability]:
-    """Return what an :class:`~trinity_conformance.playing.traces.Alter` of a kind needs."""
+    """Return the capabilities that an :class:`~trinity_conformance.playing.traces.Alter` of a kind needs."""
     return _ALTERATIONS[kind]
 
 
 def of_step(step: Step) -> frozenset[Capability]:
-    """Return what a step needs."""
+    """Return the capabilities that a step needs."""
     if isinstance(step, Alter):
         return of_alteration(step.kind)
     needs = {

@@ -47,9 +47,9 @@ class Tally:
         observations: comparisons made, by check id.
         coverage: situations seen.
         unsupported: messages of tables that the adapter declared it does not support.
-        left: why this process left steps to Spark.
+        left: the reasons for which this process left steps to Spark.
         ended: id of a check whose time was over -> how many histories, programs or races had been played for it.
-        stopped: the same of a check that was stopped by findings, be they another check's.
+        stopped: the same for checks that findings stopped, also findings of another check.
     """
 
     histories: int = 0
@@ -75,7 +75,7 @@ class Observations:
         by_others: whether another engine writes, too.
 
     Raises, from all methods that read:
-        NonConformance: the subject read or raised something else than the rules say.
+        NonConformance: the subject's rows or errors are not those of the rules.
     """
 
     def __init__(self, subject: Subject, history: History, tally: Tally) -> None:
@@ -220,7 +220,7 @@ class Observations:
 
 
 def _names(message: str, overflows: Mapping[Key, set[str]]) -> bool:
-    """Return whether a message names a column that is out of range, and its key, as far as keys have one spelling."""
+    """Return whether a message names a column out of range, and its key, where keys have one spelling."""
     return any(
         any(name in message for name in names)
         and all(str(part) in message for part in key if isinstance(part, (int, str)))

@@ -30,7 +30,7 @@ class Doer(Protocol):
 
     @property
     def over(self) -> bool:
-        """True once the process has ended: what is closed afterwards has no effect."""
+        """True once the process has ended: closing files afterwards has no effect."""
 
     def do(
         self,
@@ -52,13 +52,13 @@ class Doer(Protocol):
 
 
 def _short(path: str) -> str:
-    """Return the end of a path, which is what tells objects of a table apart."""
+    """Return the end of a path, which identifies an object of a table."""
     return "/".join(path.rstrip("/").split("/")[-2:])
 
 
 @dataclass
 class Operations:
-    """The objects of a store, each operation of which somebody else does.
+    """The objects of a store, whose operations another object does.
 
     Attributes:
         inner: the objects.
@@ -105,7 +105,7 @@ class Operations:
         self.doer.do("put", _short(path), PUTTING, lambda: self.inner.put_new(path, data), torn)
 
     def _begin_put(self, path: str, data: bytes) -> None:
-        """Leave what is left of a put on a disk that ended amid it: a part, under a name that begins with a dot."""
+        """Leave the remains of an interrupted put on a disk: a part, under a name that begins with a dot."""
         folder, _, name = path.rpartition("/")
         with self.inner.writer(f"{folder}/.{name}.{uuid.uuid4().hex}", new=True, listed=False) as stream:
             stream.write(data[: len(data) // 2])
@@ -189,7 +189,7 @@ class _Stream:
 
 
 class _Files(FileSystemHandler):  # type: ignore[misc]
-    """pyarrow's file system of a store: what opens and writes files is an operation, all else is passed on."""
+    """pyarrow's file system of a store: opening and writing files are operations, other calls are passed on."""
 
     def __init__(self, inner: FileSystem, doer: Doer) -> None:
         self.inner, self.doer = inner, doer

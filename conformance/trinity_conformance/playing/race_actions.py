@@ -37,12 +37,12 @@ class World:
 
     @property
     def words(self) -> str:
-        """What is seen, in words."""
+        """The visible state, in words."""
         more = f", and the columns {', '.join(sorted(self.columns))}" if self.columns else ""
         return f"the rows {', '.join(map(str, self.rows)) or 'none'}{more}"
 
     def plus(self, *rows: tuple[int, int]) -> World:
-        """Return it with further rows, which replace those of their keys."""
+        """Return the state with further rows, which replace the rows of the same keys."""
         found = (*self.rows, *rows)
         return self.having(dict(found).items() if self.keyed else found)
 
@@ -56,10 +56,10 @@ class RaceAction:
     """An action of a writer.
 
     Attributes:
-        words: what it does, in which ``{mark}`` is a number that no other action has.
+        words: the action in words, in which ``{mark}`` is a number that no other action has.
         run: does it, given the session, the table's name and the mark; returns its result.
         effect: returns the world after it and its result, given the world before it and the mark.
-        needs: what an adapter has to declare for it.
+        needs: the capabilities that it needs.
     """
 
     words: str
@@ -69,7 +69,7 @@ class RaceAction:
 
 
 def mark(writer: int, number: int) -> int:
-    """Return the number that tells an action of a writer from all others."""
+    """Return the number that identifies an action of a writer."""
     return 100 * (writer + 1) + number
 
 
@@ -133,7 +133,7 @@ def _alter(session: trinity.Session, name: str, number: int) -> None:
 
 
 def _untold(_: object) -> None:
-    """Keep what is not compared to itself."""
+    """Ignore a result, as it is not compared."""
 
 
 def _same(world: World, _: int) -> tuple[World, None]:

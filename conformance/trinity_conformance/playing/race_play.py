@@ -47,7 +47,7 @@ class Races:
         return None
 
     def _started(self) -> RaceProcess:
-        """Return a new process that has written alone: it has loaded what it needs, and one knows how fast it is."""
+        """Return a new process that has written once alone: its modules are loaded, and its speed is known."""
         process, begun = started(self._subject.settings), monotonic()
         can = (name for name, action in RACE_ACTIONS.items() if action.needs <= self._subject.capabilities)
         try:
@@ -75,11 +75,11 @@ def _play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProc
     Args:
         subject: the adapter.
         race: the race.
-        processes: as many processes as it has writers, or more; after a failure they are amid something.
+        processes: at least as many processes as it has writers; after a failure they cannot be reused.
         tally: counts actions and situations.
 
     Raises:
-        NonConformance: no serial order explains what was seen, or the table cannot be made or read.
+        NonConformance: no serial order explains the results, or the table cannot be made or read.
     """
     name = f"c.default.race{next(_NUMBERS)}"
     try:

@@ -1,4 +1,4 @@
-"""The processes of races: each runs one action at a time, as far as its permit goes, and then stands still.
+"""The processes of races: each runs one action at a time, as far as its permit allows, and then pauses.
 
 A process stops amid an action and not between lines of code, so that the same turns lead to the same order of its
 operations and those of others. A process that neither stops nor ends within some time is taken for one that waits for
@@ -29,7 +29,7 @@ _CHANGES: Final = "commit"
 
 @dataclass(frozen=True)
 class Permit:
-    """How far a process may go: so many operations, or so many that change something; None for to its end."""
+    """The number of operations, or of changing operations, that a process may do; None for all."""
 
     count: int | None = None
     writes: bool = False
@@ -37,13 +37,13 @@ class Permit:
 
 @dataclass
 class RaceProcess:
-    """A process of races, as the one that steers it sees it.
+    """A process of races, controlled from another one.
 
     Attributes:
         pid: its number.
         pipe: the connection to it.
-        running: True while it goes on, and nothing came from it yet.
-        patience_s: after so many seconds in which nothing came from it, it is taken for one that waits for another one.
+        running: True while it runs and has sent nothing.
+        patience_s: after this many seconds of silence it is assumed to wait for another process.
     """
 
     pid: int
@@ -62,7 +62,7 @@ class RaceProcess:
         self.running = True
 
     def heard(self) -> tuple[str, Any, Permit]:
-        """Return what it sent: ``stopped``, ``done`` or ``failed``, with what belongs to it, and its rest of a permit.
+        """Return its message: ``stopped``, ``done`` or ``failed``, with details, and the rest of its permit.
 
         Raises:
             EOFError: it has ended.
@@ -87,7 +87,7 @@ def started(settings: Mapping[str, Any]) -> RaceProcess:
 
 
 def ready(running: list[RaceProcess], seconds: float) -> list[RaceProcess]:
-    """Return those of some processes from which something came, within some time."""
+    """Return the processes that have sent a message within some time."""
     pipes = wait([process.pipe for process in running], seconds)
     return [process for process in running if process.pipe in pipes]
 
@@ -96,7 +96,7 @@ def ready(running: list[RaceProcess], seconds: float) -> list[RaceProcess]:
 
 
 def _take_part(settings: Mapping[str, Any], address: str) -> None:
-    """Leave a process behind that takes part in races until nobody steers it any more."""
+    """Fork a process that runs actions of races until its connection is closed."""
     if os.fork():
         return
     try:
@@ -130,7 +130,7 @@ def _outcome(session: trinity.Session, action: str, table: str, mark: int) -> tu
 
 @dataclass
 class _Steered:
-    """Does the operations of a process as far as its permit goes, and then stands still until it gets another one."""
+    """A doer that does the operations of a process as far as its permit allows, and then waits for another permit."""
 
     pipe: Connection
     permit: Permit = field(default_factory=Permit)

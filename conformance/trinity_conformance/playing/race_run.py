@@ -20,16 +20,16 @@ _PATIENCES: Final = 20
 
 @dataclass
 class Taken:
-    """An action that was taken.
+    """An action that was run.
 
     Attributes:
         writer: number of the process.
         name: the action.
-        mark: the number that tells it from all others.
+        mark: the number that identifies it.
         begun, ended: its place among all beginnings and ends; an action that began after another one's end is later.
-        result: what it returned; for one that failed, its code and message.
-        failed: whether it did.
-        stops: the operations that it stood still before.
+        result: its result; its error code and message if it failed.
+        failed: whether it failed.
+        stops: the operations before which it was paused.
     """
 
     writer: int
@@ -43,7 +43,7 @@ class Taken:
 
     @property
     def words(self) -> str:
-        """What it did, in a line."""
+        """The action and its result, in a line."""
         what = RACE_ACTIONS[self.name].words.format(mark=self.mark)
         stood = f", which stood still before: {'; '.join(self.stops)}" if self.stops else ""
         outcome = f"failed: {': '.join(self.result)}" if self.failed else f"returned {self.result}"
@@ -60,7 +60,7 @@ class Taken:
 
 @dataclass
 class _Writer:
-    """A process, and what it has still to do."""
+    """A process, and its remaining actions."""
 
     number: int
     process: RaceProcess
@@ -75,10 +75,10 @@ class _Writer:
 
 
 def run_race(race: Race, table: str, processes: Sequence[RaceProcess]) -> list[Taken]:
-    """Run a race on a table; return what was done, by its beginning.
+    """Run a race on a table, and return its actions in the order of their beginnings.
 
     Raises:
-        NonConformance: a process ended by itself, or none of them goes on.
+        NonConformance: a process ended unexpectedly, or none of them continues.
     """
     run = _Running(race, table, processes)
     for turn in race.turns:
@@ -106,11 +106,11 @@ class _Running:
 
     @property
     def story(self) -> str:
-        """What was done until now."""
+        """The actions so far, in words."""
         return "\n".join(["", *(f"  {taken.words}" for writer in self.writers for taken in writer.taken)])
 
     def turn(self, writer: _Writer, permit: Permit) -> None:
-        """Have a process go on as far as a permit goes, or until it waits for another one."""
+        """Let a process run as far as a permit allows, or until it waits for another process."""
         until = monotonic() + writer.process.patience_s
         if not writer.process.running:
             self._onwards(writer, permit)
@@ -133,7 +133,7 @@ class _Running:
             writer.process.begin(name, self._table, marked, permit)
 
     def _hear(self, writer: _Writer, *, go_on: bool) -> None:
-        """Note what came from a process; have it begin its next action, if its permit goes on."""
+        """Record the message of a process; begin its next action if its permit allows."""
         taken = writer.taken[-1]
         try:
             kind, result, rest = writer.process.heard()

@@ -12,12 +12,12 @@ from trinity_conformance.playing.race_actions import FIRST, RACE_ACTIONS, World,
 
 @dataclass(frozen=True)
 class Turn:
-    """A part of a race in which one process goes on, and the others stand still.
+    """A part of a race in which one process runs, and the others are paused.
 
     Attributes:
         writer: number of the process.
-        count: how many operations of storage it does; it stands still right before the next one. None for to its end.
-        writes: whether only operations are counted that change something.
+        count: the number of storage operations that it does, until right before the next one; None for all.
+        writes: whether only changing operations are counted.
     """
 
     writer: int

@@ -24,7 +24,7 @@ _GOOD: Final[Mapping[str, Any]] = {"k": 9, "w": 9, "gone": None, "d": None, "s":
 
 @dataclass(frozen=True)
 class Bench:
-    """What bad input is tried on: a session, its Spark or None, and a table ``c.default.refusals`` with two rows."""
+    """A session, its Spark or None, and a table ``c.default.refusals`` with two rows, on which bad input is tried."""
 
     session: Any
     spark: Any
@@ -142,7 +142,7 @@ REFUSALS: Final[tuple[Refusal, ...]] = (
 
 
 def refuse_all(subject: TrinitySubject, tally: Tally, cases: Sequence[Refusal] = REFUSALS) -> list[NonConformance]:
-    """Try bad inputs on each executor; return what was not refused as required."""
+    """Try bad inputs on each executor, and return the ones that were not refused as required."""
     columns = [Column(n, t, nullable=n not in ("k", "n")) for n, t in _TYPES.items()]
     table = subject.session.create_table(
         "c.default.refusals", columns, primary_key=["k"], properties={"watermark-key": "w", "tombstone-key": "gone"}

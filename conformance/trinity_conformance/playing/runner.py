@@ -78,7 +78,7 @@ class _Run(Faulted):
         self.tally.rows += self.history.rows
 
     def unless_left(self, action: Callable[[], object]) -> None:
-        """Run an action; leave out what needs Spark where there is none. It has changed nothing."""
+        """Run an action, but skip one that needs Spark where there is none; it has changed nothing."""
         with suppress(LeftToSpark):
             action()
 

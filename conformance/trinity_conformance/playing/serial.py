@@ -13,15 +13,15 @@ _LOST: Final = "TRANSACTION_CONFLICT"
 
 
 def judge(taken: Sequence[Taken], first: World, last: World) -> None:
-    """Check that a serial order explains a race. An action that had ended before another one began comes before it.
+    """Check that a serial order explains a race: an action that ended before another began precedes it.
 
     Args:
-        taken: what was done.
+        taken: the actions.
         first: the table before it.
         last: the table after it.
 
     Raises:
-        NonConformance: no order does, or an action failed that no other one can have disturbed.
+        NonConformance: no order does, or an action failed without any other one that could have caused it.
     """
     for one in taken:
         if one.failed and (one.result[0] != _LOST or not any(one.overlaps(o) for o in taken if o is not one)):

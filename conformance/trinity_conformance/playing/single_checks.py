@@ -29,16 +29,16 @@ def try_checks(
     bench: Callable[[Record], _Bench],
     executors: Iterable[Executor],
 ) -> list[NonConformance]:
-    """Run the checks of what the adapter can do with each executor; return the failures.
+    """Run the checks that the adapter's capabilities allow with each executor, and return the failures.
 
     Args:
         subject: the adapter.
         tally: counts the checks that were run.
-        check_id: id of the suite's check that they are parts of.
+        check_id: the id of the suite's check to which they belong.
         checks: name -> check.
-        needs: what a check needs of the adapter.
-        bench: makes what a check is given, which notes what the check does.
-        executors: who executes them.
+        needs: returns the capabilities that a check needs.
+        bench: makes the argument of a check, which records the check's steps.
+        executors: the executors.
     """
     found = list[NonConformance]()
     for executor, (name, check) in product(executors, checks.items()):

@@ -48,7 +48,7 @@ class Change:
 
     @property
     def in_words(self) -> str:
-        """The operation's name, the new values, and of the row's identity what a reader knows."""
+        """The operation's name, the new values, and the visible part of the row's identity."""
         known = {int(number): number.name for number in Operation}
         name = known.get(self.operation) if self.operation is not None else "NULL"
         row = "" if self.row_id is None else f" of {dict(self.row_id) if 'file' not in self.row_id else 'a stored row'}"
@@ -65,7 +65,7 @@ class SinkTable:
         table: Trinity's table.
         columns: its columns in order.
         key: its primary key; empty for a plain table.
-        record: notes what is done to it.
+        record: records the steps on it.
     """
 
     session: Session
@@ -199,12 +199,12 @@ class SinkTable:
 
 @dataclass(frozen=True)
 class SinkBench:
-    """Makes tables for sink checks.
+    """A bench that makes tables for sink checks.
 
     Attributes:
         session: a session.
         catalog: a catalog of the session, of the adapter under test.
-        record: notes what is done.
+        record: records the steps.
     """
 
     session: Session

@@ -55,7 +55,7 @@ def _page_layout(bench: SinkBench) -> None:
 
 
 def _operations(bench: SinkBench) -> None:
-    """Check S2: operations that the paradigm does not have are refused, and leave nothing behind."""
+    """Check S2: operations that the paradigm lacks are refused, and have no effect."""
     replacing = RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
     tables = {
         "plain": bench.plain((1, "a")),
@@ -97,7 +97,7 @@ def _empty_pages(bench: SinkBench) -> None:
 
 
 def _plain_changes(bench: SinkBench) -> None:
-    """Check S3: deleted rows come without data; only those rows of the touched files go, other files stay."""
+    """Check S3: deletes have no data; only the deleted rows disappear from their files, and other files stay."""
     table = bench.plain((1, "a"), (2, "b"), (3, None), (2, "b"))
     table.store(_row(4, None, "d"))
     untouched = table.files()[-1].path

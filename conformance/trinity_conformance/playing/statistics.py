@@ -21,7 +21,7 @@ _FLOATS: Final = frozenset({"FLOAT", "DOUBLE"})
 
 
 def wrong_statistics(splits: SplitSource) -> str | None:
-    """Return what is wrong in the statistics of a version's files; None where they hold for each row."""
+    """Return the first error in the statistics of a version's files; None where they hold for each row."""
     return next(_wrongs(splits), None)
 
 
@@ -33,7 +33,7 @@ def _wrongs(splits: SplitSource) -> Iterator[str]:
 
 
 def _listed(file: DataFile, rows: pa.Table) -> Iterator[str]:
-    """Yield what is wrong in the statistics that a file is listed with."""
+    """Yield the errors in the statistics with which a file is listed."""
     for name in rows.column_names:
         if name in file.stats and name not in file.partition:
             wrong = _wrong(rows.column(name), file.stats[name])

@@ -43,7 +43,7 @@ _REMEDY = ". It runs with engine='local'"
 
 
 class Unsupported(Exception):
-    """The adapter refused with NOT_SUPPORTED what it does not declare; or the player cannot take a step."""
+    """The adapter refused an undeclared feature with NOT_SUPPORTED, or the player cannot play a step."""
 
 
 class LeftToSpark(Exception):
@@ -108,7 +108,7 @@ class Subject(Writer, Protocol):
     left: Counter[str]
 
     def executed_by(self, executor: Executor) -> None:
-        """Have an executor do what follows. What it leaves to Spark is Spark's, or :class:`LeftToSpark`."""
+        """Let an executor execute the next steps. Spark executes the rest, or :class:`LeftToSpark` is raised."""
 
     def create(self, shape: Shape) -> None:
         """Make an empty table. Raises :class:`Unsupported`."""
@@ -132,7 +132,7 @@ class Subject(Writer, Protocol):
         """Return the merged read as a process sees it that has just begun; None where none could."""
 
     def wrong_statistics(self) -> str | None:
-        """Return what is wrong in the statistics of the newest version's files; None where they hold for each row."""
+        """Return the first error in the statistics of the newest version's files; None where they hold for each row."""
 
     def log(self) -> list[LogRow]:
         """Return all row versions, in arrival order."""
@@ -144,7 +144,7 @@ class Subject(Writer, Protocol):
         """Return version and time of the readable commits, by version."""
 
     def inject(self, fault: Fault) -> AbstractContextManager[Injection]:
-        """Have something go wrong within the block, and tell whether it did."""
+        """Inject a fault during the block, and yield an object that says whether it occurred."""
 
     def another(self, how: int) -> Writer:
         """Return another engine, which writes the same table (:class:`~trinity_conformance.playing.traces.Other`)."""
@@ -160,7 +160,7 @@ class TrinitySubject:
         options: further settings of the catalog; a ``warehouse`` among them replaces the folder, and must be as empty.
 
     Attributes:
-        capabilities: what the adapter can do: what it declares, or less.
+        capabilities: the capabilities that the adapter declares, or some of them.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class TrinitySubject:
         self._executor = executor
 
     def run(self, action: Callable[[], T]) -> T:
-        """Return what an action returns that the present executor does, or Spark where that leaves it to Spark."""
+        """Return the result of an action by the present executor, or by Spark if the executor leaves it to Spark."""
         if self._spark is not None and self._executor == "spark":
             return action()
         session, engine = self._session, self._session.engine
@@ -280,7 +280,7 @@ class TrinitySubject:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Have this process execute everything within the block, without Spark: faults are those of one process."""
+        """Let this process execute everything in the block, without Spark: faults concern one process."""
         spark, self._spark = self._spark, None
         try:
             yield

@@ -43,7 +43,7 @@ class Fault:
 
     Attributes:
         kind: one of :data:`FAULTS`.
-        at: the operation that it happens at: its number among those of the step to which this kind can happen, from 0.
+        at: the number of the operation that fails, from 0, counting the step's operations to which this kind applies.
     """
 
     kind: str
@@ -55,8 +55,8 @@ class Step:
     """A step of a history.
 
     Attributes:
-        executor: what executes it.
-        fault: what goes wrong meanwhile; None for nothing.
+        executor: its executor.
+        fault: the fault that is injected; None for none.
     """
 
     op: ClassVar[str]
@@ -70,7 +70,7 @@ class Step:
         return {"op": self.op, **by, **meets, **self.content()}
 
     def content(self) -> dict[str, Any]:
-        """Return what the step's kind has, in a JSON-ready form."""
+        """Return the fields of the step's kind, in a JSON-ready form."""
         return {k: v for k, v in asdict(self).items() if k not in ("executor", "fault")}
 
 
@@ -248,7 +248,7 @@ class History(Content):
         return any(step.fault is not None for step in self.steps)
 
     def _fields(self) -> Mapping[str, Any]:
-        """Return what the JSON holds beside the format."""
+        """Return the fields of the JSON, without the format."""
         return {"shape": self.shape.to_json(), "steps": [step.to_json() for step in self.steps]}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The mark of each status. It goes before the word, and never stands for it."""
+"""The mark of each status. It precedes the word, and never replaces it."""
 
 from __future__ import annotations
 

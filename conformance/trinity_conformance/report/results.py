@@ -25,10 +25,10 @@ class Finding:
     """A difference that a check found.
 
     Attributes:
-        message: what was expected, and what happened.
+        message: the expected and the actual result.
         history: id of the history, or of the case written by hand; empty for neither.
         steps: the history, or the case, in words.
-        trace: the same as its trace file has it; None for neither.
+        trace: the same in the form of its trace file; None for neither.
         again: the command that plays it again; empty for neither.
     """
 
@@ -52,13 +52,13 @@ class Outcome:
     """The result of one check.
 
     Attributes:
-        id, title, rules: those of the check.
+        id, title, rules: the check's own.
         status: ``passed``, ``failed``, ``known gap``, ``blocked``, ``inconclusive``, ``not supported``,
             ``not played`` or ``left out``.
         observations: comparisons made.
         missing: situations below their quota: name -> (seen, wanted).
-        findings: what differed.
-        gap: the known gap that the findings are; empty for none.
+        findings: the differences.
+        gap: the known gap behind the findings; empty for none.
         unplayed: why it was not played, or not to its end; empty where it was.
         ended: how many histories, programs or races were played when its time was over; 0 when it was not.
     """
@@ -76,7 +76,7 @@ class Outcome:
 
     @property
     def note(self) -> str:
-        """What a reader should know beside the status: the known gap, what was not seen often enough, or what holds."""
+        """A note to the status: the known gap, the situations that were not seen often enough, or the proven law."""
         if self.gap or self.unplayed:
             return self.gap or self.unplayed
         seen = "; ".join(f"saw {n} only {a} of {b} times" for n, (a, b) in self.missing.items())
@@ -110,7 +110,7 @@ class Results:
         histories, rows, keys: histories played, row versions written, keys compared.
         checks: one outcome per check.
         situations: how often each occurred.
-        unsupported: what the adapter refused to support, and how often.
+        unsupported: the features that the adapter refused, and how often.
         left_to_spark: why this process left steps to Spark, and how often.
         lacks: capabilities that the adapter does not declare.
         undeclared: capabilities that work, although it does not declare them.
@@ -166,7 +166,7 @@ class Results:
 
     @property
     def findings(self) -> list[tuple[Outcome, Finding]]:
-        """Every finding but those of known gaps, with the outcome that it belongs to."""
+        """Every finding that is no known gap, with its outcome."""
         return [(outcome, finding) for outcome in self.checks if not outcome.gap for finding in outcome.findings]
 
     def with_status(self, *statuses: str) -> list[str]:
@@ -195,7 +195,7 @@ class Results:
 
     @property
     def work(self) -> str:
-        """One line: what was done."""
+        """The amount of work, in one line."""
         done = f"{self.histories} histories, {self.rows} row versions, {self.keys} keys compared"
         last = self.seed + SEEDS_OF_A_ROUND * (self.rounds - 1)
         rounds = f"{self.rounds} rounds, of seeds {self.seed} to {last} by {SEEDS_OF_A_ROUND}: "

@@ -1,6 +1,6 @@
-"""A history as a program that stands alone: Trinity's public API and pyarrow, and the rows that the rules ask for.
+"""A history as a program of its own: Trinity's public API and pyarrow, and the rows that the rules require.
 
-It is for a bug report: who gets it needs neither this suite nor its model.
+It is for a bug report: its reader needs neither this suite nor its model.
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ def script(history: History, connector: str, title: str, options: Mapping[str, s
     """Return a program that ends with an AssertionError where the rows differ.
 
     Args:
-        history: what is played.
+        history: the history.
         connector: the adapter's name, or ``module:Class``.
-        title: one line about what differs.
+        title: one line about the difference.
         options: further settings of the catalog.
     """
     return _program(history, connector, title, options or {}) + _TAIL
@@ -152,7 +152,7 @@ def _pads(shape: Shape) -> bool:
 
 
 class _Body:
-    """The lines of one history, step by step, with a model that says what each read gives."""
+    """The lines of one history, step by step, with a model that gives the rows of each read."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -279,7 +279,7 @@ class _Body:
 
 
 def _no_lines(body: _Body, step: Step) -> Iterator[str]:
-    """Yield nothing: the read behind each step says what this one does."""
+    """Yield nothing: the read after each step does the same."""
     return iter(())
 
 

@@ -15,7 +15,7 @@ _WIDTH: Final = 160
 
 
 def show(console: Console, results: Results) -> None:
-    """Print results: the findings, then a table of the checks, then what was left out and why."""
+    """Print results: the findings, a table of the checks, and the skipped ones with the reasons."""
     for outcome, finding in results.findings:
         console.print(finding_text(outcome, finding), markup=False)
         console.print()
@@ -41,7 +41,7 @@ def text(results: Results) -> str:
 
 
 def finding_text(outcome: Outcome, finding: Finding) -> str:
-    """Return what a person needs of a finding: what differed, the steps, and how to run them again."""
+    """Return the text of a finding: the difference, the steps, and the command that replays them."""
     if not finding.history:
         return f"{outcome.id}: {finding.message}"
     return f"{outcome.id}, {finding.history}:\n{finding.message}\n\n{finding.steps}\n\nreplay: {finding.again}"

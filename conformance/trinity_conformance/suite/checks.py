@@ -29,7 +29,7 @@ class Check:
         races: True when it is about writers in several processes.
         needs: what an adapter has to declare for it.
         needs_one_of: capabilities of which it has to declare one.
-        since: version of the suite that has it first; ``run --as-of`` leaves out what is newer.
+        since: the first version of the suite that has it; ``run --as-of`` skips newer checks.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Check:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it is about what is drawn from a seed, and not about cases written by hand alone."""
+        """Whether it plays histories drawn from a seed, and not only cases written by hand."""
         return bool(self.emphasis) or self.programs or self.faults or self.races
 
     def possible(self, capabilities: Collection[Capability]) -> bool:

@@ -36,7 +36,7 @@ class Part:
         histories: the histories.
         share: limits of the work; it goes on beyond its seconds while a check has seen too little.
         checks: ids of the checks that it is about.
-        short: returns the ids of those that have seen too little until now.
+        short: returns the ids of the checks that have seen too little so far.
     """
 
     what: str
@@ -56,14 +56,14 @@ def generated_of(
     *,
     alone: bool = False,
 ) -> Iterator[Part]:
-    """Yield each kind of histories of what an adapter can do.
+    """Yield each kind of histories that an adapter supports.
 
     Args:
         checks: the checks asked for.
         budget: limits of the work.
         seed: number of the first history.
-        capabilities: what the adapter can do.
-        tally: what was seen, as it grows; while it is below a quota there are more histories.
+        capabilities: the adapter's capabilities.
+        tally: the situations seen so far; while one is below its quota, more histories follow.
         excused: situations that cannot occur.
         alone: whether this process executes all steps, and not in turns with Spark.
     """
@@ -109,7 +109,7 @@ def _ids(checks: Iterable[Check]) -> list[str]:
 def fault_histories(
     budget: Budget, seed: int, can: Collection[Capability], tally: Tally, excused: Collection[str] = ()
 ) -> Part:
-    """Return histories of what an adapter can do in which something goes wrong at each write; as generated_of."""
+    """Return histories with a fault in each write; the arguments are those of :func:`generated_of`."""
     excused = {*excused, *uncertain(can)}
     check, share = check_of("faults"), budget.shares["faults"]
 
@@ -136,9 +136,9 @@ def _engine_histories(
     short: Callable[[], object],
     longer: int,
 ) -> Iterator[History]:
-    """Yield histories of merge engines; every third comes a second time, with the same rows in other commits (L2).
+    """Yield histories of merge engines; every third is repeated, with the same rows in other commits (L2).
 
-    The second time is later, so that a short run sees all kinds of tables first.
+    The repetitions follow later, so that a short run sees all kinds of tables first.
     """
     again: list[History] = []
     generated = (sample(engine_histories(engine_rota(n, can), emphasis), n) for n in count(seed))

@@ -1,4 +1,4 @@
-"""What each check of a run found, and what it has not seen often enough to say that it passed."""
+"""The findings of each check of a run, and the situations that it must see more often to pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CheckResult:
         blocked: True when the first steps failed, so that it was not run.
         ended: how many histories, programs or races were played when its time was over; 0 when it was not.
         stopped: the same when findings of the histories that it shares with other checks stopped it.
-        gap: the known gap that these failures are.
+        gap: the known gap behind these failures.
         unplayed: why it cannot be played on the adapter; empty where it can.
         interrupted: True when the run was interrupted before the check was played to its end.
     """
@@ -102,7 +102,7 @@ class Report:
 
     @property
     def failures(self) -> list[NonConformance]:
-        """All failures but those of known gaps, by check."""
+        """All failures that are no known gaps, by check."""
         return [f for r in self.results if r.gap is None for f in r.failures]
 
     @property
@@ -158,7 +158,7 @@ def results_of(
 
 
 def unmet(check: Check, tally: Tally, excused: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Return the situations of which a check has seen too few: name -> (seen, wanted)."""
+    """Return the situations that a check has not seen often enough: name -> (seen, wanted)."""
     seen = tally.coverage.counts
     return {n: (seen[n], wanted) for n, wanted in check.quotas.items() if seen[n] < wanted and n not in excused}
 
@@ -170,7 +170,7 @@ def blocked_by(failure: NonConformance, checks: Iterable[Check]) -> list[CheckRe
 
 
 def with_gaps(results: list[CheckResult], gaps: Collection[Gap], today: date) -> list[CheckResult]:
-    """Return results of which those with a known gap are no failures, and those with a stale one are."""
+    """Return the results in which known gaps are no failures, and stale gaps are failures."""
     by_check = {gap.check: gap for gap in gaps}
     failures = stale(gaps, [r.check.id for r in results if r.status == "passed"], today)
     wrong = {failure.check: failure for failure in failures}

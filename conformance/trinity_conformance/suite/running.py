@@ -44,7 +44,7 @@ Progress: TypeAlias = Callable[[Tally, str], None]
 
 
 def _silent(tally: Tally, what: str) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 OnFinding: TypeAlias = Callable[[NonConformance], None]
@@ -171,7 +171,7 @@ class _Run:
     interrupted: bool = False
 
     def whole(self) -> None:
-        """Play what the budget has, until it is interrupted; one with minutes goes on until they have passed."""
+        """Play the budget, until it is interrupted; a budget with minutes is repeated until they have passed."""
         try:
             self.first_round()
             while self.budget.minutes and not self.is_over() and any(check.is_drawn for check in self.checks):
@@ -186,7 +186,7 @@ class _Run:
         return self.clock() - self.begun >= 60 * self.budget.minutes
 
     def first_round(self) -> None:
-        """Play what is drawn and what is written by hand."""
+        """Play the drawn histories and the cases written by hand."""
         if self.wants("capabilities"):
             self.tell("capabilities")
             with self.guarded("capabilities"):
@@ -205,7 +205,7 @@ class _Run:
 
     @contextmanager
     def guarded(self, check: str) -> Iterator[None]:
-        """Have an error of the adapter that comes between the cases of a check be a finding of the check."""
+        """Turn an error of the adapter between the cases of a check into a finding of the check."""
         try:
             yield
         except Exception as error:
@@ -244,13 +244,13 @@ class _Run:
         return dict(islice(cases.items(), most))
 
     def tell(self, what: str) -> None:
-        """Tell what is played now; end a later round when the minutes of the budget have passed."""
+        """Report what is played now; end a later round when the minutes of the budget have passed."""
         self.progress(self.tally, what)
         if self.rounds > 1 and self.is_over():
             raise _TimeIsOver
 
     def keep(self, failures: Iterable[NonConformance]) -> None:
-        """Keep failures, as they come, and pass on those that are not expected."""
+        """Keep failures as they occur, and pass on the unexpected ones."""
         for failure in failures:
             self.found.append(failure)
             if failure.check not in self.expected:
@@ -275,7 +275,7 @@ def run_histories(
 ) -> Iterator[NonConformance]:
     """Play generated histories until the budget is used up.
 
-    Yield the failures as they come, shrunk but for those of checks that are expected to fail.
+    Yield the failures as they occur; shrink the unexpected ones.
     """
     begun, new = clock(), 0
     tell(part.what)
