@@ -14,7 +14,7 @@ _COMMITS: Final = 10
 
 
 class CompactionBench(FormatsBench):
-    """Every format of ours and both peers in the same rounds; what one round compacted is the base of the next."""
+    """Trinity's formats and both peers in the same rounds; each round's result is the base of the next."""
 
     def cases(self) -> Iterator[Result]:
         """Yield the times of compactions after ten commits of half a per cent; one commit in the warm-up."""

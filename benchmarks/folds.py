@@ -22,7 +22,7 @@ _NEWEST: Final = tuple(
 
 
 class FoldBench(CatalogBench):
-    """Ten log rows per key, of which a read has to make one; a fourth of the rows of other cases."""
+    """Ten log rows per key, which a read folds into one; a fourth of the rows of other cases."""
 
     def cases(self) -> Iterator[Result]:
         """Measure three sequence groups of two columns and a sum; then sums alone."""

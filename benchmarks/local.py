@@ -1,6 +1,6 @@
 """``python -m benchmarks.local``: Trinity without Spark, compared with delta-rs, DuckDB, Polars and PyIceberg.
 
-No JVM starts. Rows are made by numpy: as those of :mod:`benchmarks.data`, with even ids, and changes all over them.
+No JVM starts. Rows are made by numpy: as in :mod:`benchmarks.data`, with even ids, and changes all over them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ONE_FILE: Final = 2**40
 
 
 def rows_of(ids: np.ndarray, day: int, *, deletes: bool = False) -> pa.Table:
-    """Return rows with some ids, newer than those of an earlier day; of changes one in ten deletes."""
+    """Return rows with these ids, newer than rows of an earlier day; one change in ten is a delete."""
     drawn, count = np.random.default_rng(day), len(ids)
     texts = pc.binary_join_element_wise("text ", pa.array(drawn.integers(10**14, 10**15, count)).cast(pa.string()), "")
     micros = pa.array(1_700_000_000_000_000 + day * _DAY + drawn.integers(0, _DAY, count))
@@ -353,7 +353,7 @@ def _merge_and_read(place: Path, batch: pa.Table) -> None:
 
 
 def _process(code: str) -> str:
-    """Return what a process prints, whose modules are compiled already, as those of an installed package are."""
+    """Return the output of a process whose modules are compiled already, like an installed package's."""
     compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     place = {"PYTHONPYCACHEPREFIX": f"{tempfile.gettempdir()}/trinity-benchmarks-compiled"}
     found = subprocess.run(

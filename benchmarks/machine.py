@@ -28,7 +28,7 @@ def facts() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    """Return the model of the processor, where the system tells it."""
+    """Return the model of the processor, where the system has it."""
     found = Path("/proc/cpuinfo")
     lines = found.read_text().splitlines() if found.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

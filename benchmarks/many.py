@@ -52,15 +52,15 @@ _numbers: Final = itertools.count()
 
 @dataclass(frozen=True)
 class Figures:
-    """Facts about a table after so many commits.
+    """The figures of a table after a number of commits.
 
     Attributes:
-        commits: how many.
-        commit_ms: of one, the median of the last ones.
-        opening_ms: until a new session has listed the table's files.
+        commits: their number.
+        commit_ms: the time of a commit, as the median of the last ones.
+        opening_ms: the time until a new session has listed the table's files.
         opened: objects of metadata read for that.
         files: data files that a read opens.
-        metadata: bytes written of it so far.
+        metadata: bytes of metadata written so far.
         written: rows of all data files so far.
     """
 
@@ -75,7 +75,7 @@ class Figures:
 
 @dataclass
 class _Meter:
-    """Counts what the process reads and writes of metadata, by the seam's streams and calls."""
+    """A meter of the metadata that the process reads and writes through the storage seam."""
 
     reads: int = 0
     written: int = 0
@@ -116,7 +116,7 @@ class ManyBench(CatalogBench):
     """The cases of one catalog.
 
     Attributes:
-        commits: after which the table is looked at, those of a tenth before; None for 10,000, and for fewer where the
+        commits: the number of commits, after which and after a tenth it measures; None for 10,000, or fewer where the
             other tables have few rows.
     """
 
@@ -134,12 +134,12 @@ class ManyBench(CatalogBench):
 def figures(session: Session, folder: Path, commits: int, every: int = _EVERY) -> Iterator[tuple[Figures, Figures]]:
     """Yield the figures of a table of few commits and of one of many: after a tenth of its commits, and after all.
 
-    What takes time is measured in turns.
+    Times are measured in turns.
 
     Args:
-        session: where they are made.
-        folder: that of the catalog, whose name is its format's.
-        commits: how many.
+        session: the session that makes the tables.
+        folder: the folder of the catalog, whose name is the format.
+        commits: their number.
         every: commits that are folded at a time; 0 for no compaction.
     """
     with _Meter() as meter:

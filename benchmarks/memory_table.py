@@ -11,7 +11,7 @@ _MIB = 2**20
 
 
 def memory_table(path: Path) -> str:
-    """Return a table of each step's heap and peak, and what a file of the log adds to the heap."""
+    """Return a table of each step's heap and peak, and the heap that a file of the log adds."""
     if not path.exists():
         return "Not measured yet."
     found = json.loads(path.read_text())
@@ -40,7 +40,7 @@ def _by_files(found: Mapping[str, Any]) -> list[str]:
 
 
 def run_line(run: Mapping[str, Any]) -> str:
-    """Describe a run: its date, what it did, and on which machine."""
+    """Describe a run: its date, its work, and its machine."""
     rounds = "one round" if run["runs"] == 1 else f"medians of at most {run['runs']} rounds"
     what = f"{run['rows']:,} rows, {rounds}"
     if "date" not in run:

@@ -30,7 +30,7 @@ class MergeBench(FormatsBench):
     _batches: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def cases(self) -> Iterator[Result]:
-        """Measure plain tables, then keyed ones; what a case left is the base of the next."""
+        """Measure plain tables, then keyed ones; each case begins with the tables of the previous one."""
         yield from self._of_kind(False, COPY_ON_WRITE, {"plain": (STAR, 1.2)})
         yield from self._of_kind(True, tuple(NATIVES), {"keyed, SET *": (STAR, 0.6), "keyed, other": (OTHER, 1.0)})
 

@@ -92,7 +92,7 @@ def _ratios(entries: Sequence[Mapping[str, Any]], runs: Mapping[str, Any]) -> st
 
 
 def _seconds(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return a table of medians: a row for each case and what was measured in it."""
+    """Return a table of medians: a row for each case and each system in it."""
     lines = ["| case | of | median, s | from | to |", "|---|---|---|---|---|"]
     for case in dict.fromkeys(e["case"] for e in entries):
         own = [e for e in entries if e["case"] == case]

@@ -1,4 +1,4 @@
-"""Apache Paimon 0.9 as a peer: it runs in an environment of its own, and is told by lines of JSON what to do."""
+"""Apache Paimon 0.9 as a peer: it runs in an environment of its own, and gets its requests as lines of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delta's and Iceberg's own tables, as Spark writes, maintains and reads them: what ours are compared with."""
+"""Delta's and Iceberg's own tables, as Spark writes, maintains and reads them, for comparison."""
 
 from __future__ import annotations
 

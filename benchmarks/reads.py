@@ -62,7 +62,7 @@ class ReadBench(CatalogBench):
                 yield self._own_reader(table, [self.scene.batch(self.rows // 100, 1), changed])
 
     def _read(self, case: str, table: Table, factor: float, *, first: bool = False) -> Result:
-        """Measure a read of the whole table. Under ``first`` no read of the version came before."""
+        """Measure a read of the whole table; with ``first``, the first read of its version."""
         return self._compared_with_scan(case, table, factor, lambda: scan(table.to_df()), forget if first else None)
 
     def _look_up(self, case: str, table: Table) -> Result:

@@ -28,7 +28,7 @@ def load_results(path: Path) -> dict[str, Any]:
 
 
 def save_results(results: Sequence[Result], name: str, facts: Mapping[str, Any], folder: Path = RESULTS) -> None:
-    """Write results of a run into ``<name>.json``, in the place of earlier ones of the same case and table."""
+    """Write results of a run into ``<name>.json``, replacing earlier ones of the same case and table."""
     path, run = folder / f"{name}.json", str(facts["date"])
     folder.mkdir(parents=True, exist_ok=True)
     before = load_results(path)

@@ -1,4 +1,4 @@
-"""A result: the figure of one case of one table, and what it is compared with."""
+"""A result: the figure of one case of one table, and its reference."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Result:
     """One line of the table.
 
     Attributes:
-        case, catalog: what was measured, where.
-        ours, reference: in ``unit``.
+        case, catalog: the measured case, and its catalog.
+        ours, reference: the figures in ``unit``.
         factor, allowance: the budget of medians: ``ours <= factor * reference + allowance``.
         unit: ``s`` or ``MB``.
-        peers: all that was measured in the same rounds, by name; the reference is the best of those that count.
-        found: merged rows at the end, the same for all that was measured; None where no rows are read.
+        peers: all figures of the same rounds, by name; the reference is the best one that counts.
+        found: merged rows at the end, the same for all; None where no rows are read.
     """
 
     case: str

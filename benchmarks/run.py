@@ -1,4 +1,4 @@
-"""Runs the cases, prints them beside their budgets, and keeps them as JSON."""
+"""Run the cases, print them with their budgets, and save them as JSON."""
 
 from __future__ import annotations
 

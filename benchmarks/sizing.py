@@ -1,6 +1,6 @@
-"""``python -m benchmarks.sizing``: what a read costs by the size of the log, as a table of docs/operate/sizing.md.
+"""``python -m benchmarks.sizing``: the cost of a read by the size of the log, as a table of docs/operate/sizing.md.
 
-No JVM starts. A cell is the median time to read all rows in a new session, by that of a compacted table.
+No JVM starts. A cell is the median time to read all rows in a new session, divided by that of a compacted table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COMMITS: Final = (1, 10, 50, 200)
 
 
 def _changed(session: Session, rows: int, share: float, commits: int) -> str:
-    """Make a table of so many rows, of which a share has changed in so many commits. Returns its name."""
+    """Make a table, change a share of its rows in several commits, and return its name."""
     name = f"t_{int(share * 1000)}_{commits}"
     table = session.create_table(
         name, rows_of(np.arange(rows), 0), primary_key=["id"], properties={"watermark-key": "ts", "write.sync": "false"}

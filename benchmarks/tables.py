@@ -1,4 +1,4 @@
-"""What the cases need: tables of ours and of the peers, prepared rows, and reads to the end."""
+"""Tables of Trinity and of the peers, prepared rows, and reads to the end, for all cases."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _numbers: Final = itertools.count()
 
 @dataclass
 class Scene:
-    """What all cases need.
+    """The common part of all cases.
 
     Attributes:
-        session: where the tables are.
+        session: the session of the tables.
         rows: rows of the base.
         runs: rounds per case.
-        folder: scratch for prepared rows and for what is not ours.
+        folder: a folder for prepared rows and for the peers.
     """
 
     session: Session
@@ -66,7 +66,7 @@ class Scene:
         return self.prepared("base", base_rows(self.session.spark, self.rows))
 
     def batch(self, count: int, number: int) -> DataFrame:
-        """Return changes of so many rows, no key twice, newer than those of every lower number."""
+        """Return changes of distinct keys, newer than the changes of every lower number."""
         return self.prepared(f"batch_{count}_{number}", batch(self.session.spark, self.rows, count, number))
 
     def batch_arrow(self, count: int, number: int) -> pa.Table:

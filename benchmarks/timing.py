@@ -35,10 +35,10 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Timings:
-    """Several timings of one thing, or sizes.
+    """Several times, or sizes, of one thing.
 
     Attributes:
-        median, least, most: of those that count.
+        median, least, most: of the ones that count.
     """
 
     median: float
@@ -68,10 +68,10 @@ def in_turns(
     """Measure two calls in turns, and return their seconds.
 
     Args:
-        rounds: how many.
-        ours: what is timed.
-        reference: what it is compared with.
-        warm: True where both have run already, so that there is no round before.
+        rounds: their number.
+        ours: the measured call.
+        reference: the call for comparison.
+        warm: True where both have run already, so that no warm-up is needed.
     """
     found = timings_of(
         Rounds(rounds.count, rounds.warm_up and not warm), {"": lambda _: ours(), "reference": lambda _: reference()}
@@ -88,11 +88,11 @@ def timings_of(
 ) -> dict[str, Timings]:
     """Measure each work, and return its seconds.
 
-    The order changes from round to round, so that none always runs on what another left in the caches.
+    The order changes from round to round, so that none always profits from another one's caches.
 
     Args:
-        rounds: how many.
-        works: name -> what is timed, given the number of the round.
+        rounds: their number.
+        works: name -> the measured function of a round's number.
         before: run before each work, not timed.
         after: run after each work, not timed.
     """
@@ -114,9 +114,9 @@ def totals_of(
     """Measure commits of several tables in turns, and return the seconds of all; the first one is not counted.
 
     Args:
-        commits: how many count.
-        prepare: makes what a commit is given, by its number; not timed.
-        steps: name -> a commit and what follows it, and the seconds that they took.
+        commits: the number that counts.
+        prepare: makes the argument of a commit, by its number; not timed.
+        steps: name -> a function that commits, and what follows, and returns the seconds that both took.
     """
     totals = dict.fromkeys(steps, 0.0)
     for number in range(commits + 1):

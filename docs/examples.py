@@ -35,11 +35,11 @@ class Example:
 
     Attributes:
         line: the number of its first line in the page, from 0.
-        end: that of the line behind it.
-        margin: the blanks in front of its lines.
+        end: the number of the line after it.
+        margin: the indentation of its lines.
         code: its text.
-        prints: what the page says that it prints.
-        until: the line behind what it prints.
+        prints: its output, as the page shows it.
+        until: the line after its output.
     """
 
     line: int
@@ -55,9 +55,9 @@ class Page:
     """A page of Markdown.
 
     Attributes:
-        path: where it is.
-        text: what it says.
-        needs: what its examples need beside this process: ``spark``, ``postgres``, ``bucket``.
+        path: its path.
+        text: its text.
+        needs: the servers that its examples need: ``spark``, ``postgres``, ``bucket``.
     """
 
     path: Path
@@ -94,18 +94,18 @@ def read(path: Path) -> Page:
 
 
 def pages() -> list[Page]:
-    """Return the pages with examples: README and those of docs, but for the generated ones."""
+    """Return the pages with examples: README and the pages of docs that are not generated."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     written = [read(path) for path in found if not path.is_relative_to(ROOT / "docs/api")]
     return [page for page in written if page.examples]
 
 
 def run(page: Page, given: Mapping[str, Any], *, spark: bool = False) -> Iterator[tuple[Example, str]]:
-    """Run the examples in an empty folder, and yield each with what it prints.
+    """Run the examples in an empty folder, and yield each with its output.
 
     Args:
         page: the page.
-        given: names that are the reader's own, with their values.
+        given: names that readers replace by their own, with their values.
         spark: run the tabs of Spark.
     """
     names = {"__name__": "__main__", **given}
@@ -120,7 +120,7 @@ def run(page: Page, given: Mapping[str, Any], *, spark: bool = False) -> Iterato
 
 
 def differences(page: Page, given: Mapping[str, Any], *, spark: bool = False) -> list[tuple[Example, str]]:
-    """Run a page, and return the examples that print something else than the page says, with what they print."""
+    """Run a page, and return the examples whose output differs from the page, with their output."""
     same = doctest.OutputChecker().check_output
     return [
         (example, found) for example, found in run(page, given, spark=spark) if not same(example.prints, found, FLAGS)
@@ -128,7 +128,7 @@ def differences(page: Page, given: Mapping[str, Any], *, spark: bool = False) ->
 
 
 def report(page: Page, different: list[tuple[Example, str]]) -> str:
-    """Say what is printed and what the page says."""
+    """Return the difference between the output and the page."""
     return "\n".join(
         f"{page.name}:{example.line + 1} prints\n{_shown(found)}\nand the page says\n{_shown(example.prints)}"
         for example, found in different

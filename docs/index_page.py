@@ -1,4 +1,4 @@
-"""What a package index shows: the README, whose links lead to the site of the release. Hatchling runs this.
+"""The page of a package index: the README, with links to the site of the release. Hatchling runs this.
 
 Who publishes says where that site is, as in ``TRINITY_DOCS=https://docs.example.org/0.1.0 python -m build``. Without it
 the text has no links: an index has no files beside the README.

@@ -24,11 +24,11 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Notebook:
-    """A notebook of Jupyter's.
+    """A Jupyter notebook.
 
     Attributes:
-        path: where it is.
-        content: what is in the file.
+        path: its path.
+        content: the content of the file.
     """
 
     path: Path
@@ -36,7 +36,7 @@ class Notebook:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What its cells need beside this process: ``spark``."""
+        """The servers that its cells need: ``spark``."""
         return frozenset(self.content["metadata"].get("needs", ()))
 
     @property
@@ -51,12 +51,12 @@ def read(path: Path) -> Notebook:
 
 
 def differences(notebook: Notebook) -> list[tuple[Cell, list[Cell]]]:
-    """Run a notebook, and return the cells that put out something else than the file has, with what they put out."""
+    """Run a notebook, and return the cells whose output differs from the file, with their output."""
     return [(cell, found) for cell, found in _run(notebook) if _text(found) != _text(cell["outputs"])]
 
 
 def report(notebook: Notebook, different: list[tuple[Cell, list[Cell]]]) -> str:
-    """Say what is put out and what the notebook has."""
+    """Return the difference between the output and the notebook."""
     return "\n".join(
         f"{notebook.path.name}: the cell\n{''.join(cell['source'])}\nputs out\n{_text(found)}\nand the file has\n"
         f"{_text(cell['outputs'])}"
@@ -65,7 +65,7 @@ def report(notebook: Notebook, different: list[tuple[Cell, list[Cell]]]) -> str:
 
 
 def write(notebook: Notebook) -> None:
-    """Run a notebook, and write into its file what its cells put out."""
+    """Run a notebook, and write the output of its cells into its file."""
     for number, (cell, found) in enumerate(_run(notebook), 1):
         cell["outputs"] = found
         cell["execution_count"] = number
@@ -86,7 +86,7 @@ def _paragraph(cell: Cell) -> str:
 
 
 def _run(notebook: Notebook) -> Iterator[tuple[Cell, list[Cell]]]:
-    """Run the cells in an empty folder, and yield each with what it puts out."""
+    """Run the cells in an empty folder, and yield each with its output."""
     names: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for number, cell in enumerate(notebook.code, 1):

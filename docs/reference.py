@@ -94,7 +94,7 @@ def _target(found: Any) -> Any:
 def _methods(owner: griffe.Class) -> list[Any]:
     """Return the public methods and properties of a class, in the order in which they are written.
 
-    Those of public bases have entries of their own; those of a base that nobody else can import are the class's.
+    Members of public bases have entries of their own; members of private bases are the class's.
     """
     private = [base for base in owner.mro() if base.path not in _public_classes()]
     members = (_target(m) for part in (owner, *private) for n, m in part.members.items() if not n.startswith("_"))

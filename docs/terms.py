@@ -52,9 +52,9 @@ class Term:
     """A term of the glossary.
 
     Attributes:
-        anchor: of its line.
-        form: what it looks like in a text.
-        pages: those that define it.
+        anchor: the anchor of its line.
+        form: the pattern of its form in a text.
+        pages: the pages that define it.
     """
 
     anchor: str
@@ -68,8 +68,8 @@ class Use:
 
     Attributes:
         term: the term.
-        start: where it begins.
-        end: the place behind it.
+        start: its position.
+        end: the position after it.
     """
 
     term: Term

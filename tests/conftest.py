@@ -186,8 +186,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests for the long tier and for Spark.
 
     Tests marked ``tiered`` use fixtures of every format; they are tiered like tests of :func:`tiered_fmt`. Tests that
-    use
-    the shared Spark are marked ``spark``: the others run beside them, in a process of their own.
+    use the shared Spark are marked ``spark``: the others run beside them, in a process of their own.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):

@@ -1,9 +1,9 @@
 """A Cloud Storage server for tests, in this process: Google's documented XML API, and reads of the JSON API.
 
 No available emulator implements ``x-goog-if-generation-match`` of the XML API, by which Trinity commits:
-fake-gcs-server
-refuses such a put, gcp-storage-emulator overwrites the object. So this server proves what Trinity sends, and how it
-handles the documented answers (cloud.google.com/storage/docs/xml-api/reference-headers), not that Google gives them.
+fake-gcs-server refuses such a put, gcp-storage-emulator overwrites the object. So this server proves what Trinity
+sends, and how it handles the documented answers (cloud.google.com/storage/docs/xml-api/reference-headers), not that
+Google gives them.
 
 A proxy is before it, as in :mod:`tests.support.object_store`.
 """

@@ -45,7 +45,7 @@ def test_append_and_commit_numbers(lake: DeltaConnector, table: TableHandle, spa
 def test_a_raced_append_keeps_the_number_of_its_commit(
     lake: DeltaConnector, table: TableHandle, spark: SparkSession
 ) -> None:
-    """Delta rebases a blind append behind other commits; the number is that of the commit that took the file."""
+    """Delta rebases a blind append onto other commits; the commit number is that of the commit that added the file."""
     append(lake, table, (1, "a"))
     fresh = DeltaJvm(spark)
     slow = fresh.start("t", table.location)

@@ -1,4 +1,4 @@
-"""Rewrites of Delta tables and commits beside them, and what a vacuum leaves."""
+"""Rewrites of Delta tables, commits at the same time, and the files after a vacuum."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_two_rewrites_one_wins(lake: DeltaConnector, table: TableHandle) -> None
 def test_a_rewrite_that_comes_second_is_tried_again(
     lake: DeltaConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process appends between our reload and our commit: its number is taken, the loop checks once more."""
+    """Another process commits between the reload and the commit: the number is used, and the loop checks once more."""
     append(lake, table, (1, "a"))
     finish = compact(lake, table, [{"id": 1}], [{"id": 7}])
     before_the_first(OwnTransaction, "commit", prepare(lake, table, (2, "b")), monkeypatch)

@@ -1,4 +1,4 @@
-"""Rows that other engines took from compacted files, which are folded from what lies aside (E3); no JVM."""
+"""Rows that other engines moved out of compacted files, and that are folded from kept row versions (E3); no JVM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table(properties: dict[str, str]) -> TableDefinition:
 
 
 class Log:
-    """A table whose compaction made ``base``, with ``log`` behind it."""
+    """The log of a table whose compaction wrote ``base``, and whose later commit wrote ``log``."""
 
     def __init__(self, properties: dict[str, str]) -> None:
         self.definition = table(properties).numbered()

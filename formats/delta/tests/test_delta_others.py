@@ -90,7 +90,7 @@ def test_pruning_by_other_readers_is_right(lake: DeltaConnector, spark: SparkSes
 
 
 def test_commits_are_what_delta_calls_them(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
-    """After these operations Delta adds a commit to the state it knows, and writes the sum of that beside the log."""
+    """After these operations Delta adds the commit to the known state, and writes the state's checksum beside it."""
     append(lake, table, (1, "a"), (2, "b"))
     append(lake, table, (3, "c"))
     compact(lake, table, [{"id": i} for i in (1, 2, 3)], [])()

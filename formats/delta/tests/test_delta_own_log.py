@@ -1,4 +1,4 @@
-"""Commits that Trinity makes by itself on a disk: without a JVM, beside Delta's own, and what their checkpoints say."""
+"""Commits that Trinity makes without Delta's classes on a disk: without a JVM, mixed with Delta's, in checkpoints."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_feature_that_trinity_does_not_keep_to_is_deltas_to_commit(
 def test_rows_are_numbered_as_delta_does(
     lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, setting: str
 ) -> None:
-    """Each row once, by Trinity and by Delta in turns, also in a table that begins with it later."""
+    """Each row gets one number, from Trinity and Delta by turns, also in a table that enables row tracking later."""
     name, _, value = setting.partition(" = ")
     tracked = dataclasses.replace(KEYED, name="tracked", properties={**KEYED.properties, name: value})
     made = lake.metadata.create_table(tracked)
@@ -277,7 +277,7 @@ def test_rows_are_numbered_from_the_beginning_or_by_spark(
 def test_a_commit_that_is_missing_is_told_wherever_it_is(
     lake: DeltaConnector, frequent: TableHandle, tmp_path: Path, spark: SparkSession, behind: int
 ) -> None:
-    """Counting on from a checkpoint must not end before it, and make another table of the rest."""
+    """A search from a checkpoint must not stop at the gap, as the newest version would then be an older one."""
     for number in range(behind + 6):
         append(lake, frequent, (number, "x"))
     log = Path(frequent.location, "_delta_log")
@@ -292,7 +292,7 @@ def test_a_commit_that_is_missing_is_told_wherever_it_is(
 
 
 def test_a_commit_that_another_engine_put_over_is_read_again(lake: DeltaConnector, table: TableHandle) -> None:
-    """Delta's classes look whether a commit is there, and then put theirs, which is no condition."""
+    """Delta's classes check whether a commit exists, and then put theirs, which is not one atomic step."""
     append(lake, table, (1, "a"))
     assert ids(lake, table) == [1]
     append(lake, table, (2, "b"))

@@ -108,7 +108,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
 
 
 def _adopted_column(was: Column, now: Column, field: Mapping[str, Any], known: TableDefinition) -> Column:
-    """Return a column that Trinity knows, as it is now. Types that Delta lacks stay what they were."""
+    """Return the present form of a column that Trinity knows. It keeps a type that Delta lacks."""
     same = TEXT not in field["metadata"] and stored_as(parse_type(was.type)) == stored_as(parse_type(now.type))
     return replace(
         now,

@@ -271,7 +271,7 @@ def _folded_external(rewrite: RewriteTableHandle, state: State, files: Sequence[
 
 
 def _keeps_rows(before: Sequence[DataFile], after: Sequence[DataFile]) -> bool:
-    """Return whether all row versions are still there, as far as their numbers are known."""
+    """Return whether all row versions remain, as far as their numbers are known."""
     return all(f.rows_known for f in before) and sum(f.live_rows for f in before) == sum(f.rows for f in after)
 
 

@@ -95,7 +95,7 @@ class DeltaJvm:
         return self.java(f"{_DELTA}.DeltaOperations${name}")(*arguments)
 
     def rows_changed(self, name: str) -> Any:
-        """Return the operation Write (an append), Update, Optimize or Truncate, which stands for Replace, too."""
+        """Return the operation Write (an append), Update, Optimize or Truncate, which Replace uses, too."""
         arguments: list[Any] = []
         if name == "Write":
             arguments = [self.java("org.apache.spark.sql.SaveMode").valueOf("Append"), *[self.none] * 8]

@@ -63,7 +63,7 @@ class Transaction(Protocol):
 
 
 class DeltaLog(Protocol):
-    """What is done with a table's log without a transaction."""
+    """The operations on a table's log outside of a transaction."""
 
     @property
     def preferred(self) -> Mapping[str, str]:

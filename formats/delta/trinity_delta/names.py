@@ -78,7 +78,7 @@ class SparkNames:
         raise self._not_ours(old, f"ALTER TABLE {old} RENAME TO {schema}.{name}")
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
-        """Remove nothing: only Spark removes what its names stand for."""
+        """Remove nothing: only Spark removes tables of its names."""
         return []
 
     def create_schema(self, schema: str) -> NoReturn:

@@ -81,13 +81,13 @@ class OwnLog:
 
 
 class VersionCache(Protocol):
-    """What a process remembers of the tables that it writes to."""
+    """The memory of a process of the tables that it writes."""
 
     def keep(self, table: TableHandle, made: State, size: int) -> None:
         """Remember a version that was committed here, and the bytes of its commit file."""
 
     def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
-        """Return the known hint at the newest checkpoint, like the log's own; None where nobody has looked."""
+        """Return the known hint at the newest checkpoint, in the form of the log's own; None before the first read."""
 
     def keep_checkpoint(self, table: TableHandle, hint: Mapping[str, int]) -> None:
         """Remember the newest checkpoint."""

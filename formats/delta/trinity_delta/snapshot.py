@@ -57,11 +57,11 @@ _ENTRIES: Final = 10_000
 
 @dataclass
 class Known:
-    """What a process remembers of a table.
+    """The memory of a process of a table.
 
     Attributes:
         first: in an object store, the oldest version that could be read when the whole log was last listed.
-        stamp: tells the commit file of ``newest`` from that of another table under the same name.
+        stamp: identifies the commit file of ``newest``, as another table may have the same name.
         states: the versions used last.
         entries: their entries of ``history()``.
         own_commits: versions committed by this process and not listed since -> bytes of their commit files.
@@ -256,7 +256,7 @@ class Snapshots:
                 known.own_commits[made.version] = size
 
     def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
-        """Return what this process knows of the newest checkpoint; None where nobody has looked."""
+        """Return the known hint at the newest checkpoint; None before the first read."""
         known = self._known.get(ObjectStore(table.location).root)
         return None if known is None else known.checkpoint
 
@@ -390,7 +390,7 @@ class Snapshots:
         return since_trinity((n, read_commit(store, name, n)) for n in there)
 
     def _rebuild(self, table: TableHandle, known: Known, version: int) -> State:
-        """Return the state from the log's sum, and where that is incomplete, from the commits behind it."""
+        """Return the state by the log's checkpoint and commits; where they are incomplete, by all remaining commits."""
         store, name = ObjectStore(table.location), table.full_name
         actions = replayed(store, name, version, store.names(LOG)).actions()
         if not is_own(actions):

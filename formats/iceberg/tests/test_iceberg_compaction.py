@@ -1,4 +1,4 @@
-"""Rewrites of Iceberg tables, sidecars, and what a vacuum deletes."""
+"""Rewrites of Iceberg tables, sidecars, and the files that a vacuum deletes."""
 
 from __future__ import annotations
 

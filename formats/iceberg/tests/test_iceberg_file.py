@@ -1,4 +1,4 @@
-"""The file of a SQLite catalog: made by the first table, by Spark's settings, or by others meanwhile."""
+"""The file of a SQLite catalog: made by the first table, by Spark's settings, or by another process meanwhile."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_every_spelling_of_a_number_is_read(tmp_path: Path, ending: str) -> None
 def test_two_spellings_of_a_number_are_one_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, ending: str
 ) -> None:
-    """Another engine takes the number in another spelling, right before or behind Trinity's look."""
+    """Another engine commits the number in another spelling, right before or after Trinity's check."""
     folder = Folder(tmp_path, codec)
     put = ObjectStore.put_if_absent
     taken: list[object] = []
@@ -164,7 +164,7 @@ def test_a_hint_that_says_little_does_no_harm(tmp_path: Path, how: str) -> None:
 
 
 def test_a_hint_that_names_what_is_missing_is_refused(tmp_path: Path) -> None:
-    """Other engines refuse such a table; a commit would hide that one is lost."""
+    """Other engines refuse such a table; another commit would hide that one is missing."""
     folder = Folder(tmp_path)
     folder.others.append(2)
     Path(folder.others.folder, "v3.metadata.json").unlink()
@@ -179,7 +179,7 @@ def test_a_hint_that_names_what_is_missing_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_number_that_is_missing_leaves_two_newest_ones(tmp_path: Path) -> None:
-    """Other engines count up from the hint, and stop at the gap; behind it lies what they do not see."""
+    """Other engines count up from the hint, and stop at the gap; they do not see the versions after it."""
     folder = Folder(tmp_path)
     folder.append(2)
     folder.append(3)

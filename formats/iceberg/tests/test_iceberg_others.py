@@ -69,7 +69,7 @@ def test_expiry_by_others_forgets_nothing(lake: IcebergConnector, table: TableHa
 def test_a_version_of_others_is_read_by_its_record_once_trinity_goes_on(
     lake: IcebergConnector, table: TableHandle, tmp_path: Path
 ) -> None:
-    """Whoever follows has come to that version: what changed since is asked from there."""
+    """A follower has reached that version, and asks for the changes since."""
     carrying(lake, table)
     append_by_others(lake, table, 3)
     expire_by_others(lake, table)

@@ -43,7 +43,7 @@ def test_schemas(lake: IcebergConnector) -> None:
 def test_a_schema_without_a_folder_is_locked_while_a_table_is_made(
     lake: IcebergConnector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who drops another table of the name meanwhile would take the folder away, and the new metadata with it."""
+    """Dropping another table of the name at that time would delete the folder with the new metadata."""
     lake.metadata.create_schema("sales")
     wanted, other = dataclasses.replace(KEYED, schema="sales"), open_catalog(tmp_path / "w")
     putting = itertools.count()

@@ -1,4 +1,4 @@
-"""Iceberg tables and Spark's own Iceberg runtime: what each reads of the other's commits."""
+"""Iceberg tables and Spark's own Iceberg runtime: each reads the other's commits."""
 
 from __future__ import annotations
 

@@ -345,7 +345,7 @@ class _Producer:
         return [*(self.written.manifest(e, self._spec(m), _writer(m)) for m, e in groups.values()), *kept]
 
     def _restored_entry(self, entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
-        """Return the entry of a file that comes back. One of another engine still names the snapshot that it is of."""
+        """Return the entry of a restored file. Another engine's entry still names its own snapshot."""
         file, spec = entry.data_file, self._spec(manifest)
         file.spec_id = spec.spec_id
         self.summary.add_file(file, schema_with(self.metadata, spec), spec)

@@ -85,7 +85,7 @@ def delete_file(made: DeletesFragment, of: IcebergFile) -> IcebergFile:
 
 
 def target_path(entry: ManifestEntry) -> str | None:
-    """Return the absolute path of the one data file that a delete file is about; None if its bounds do not tell."""
+    """Return the absolute path of the one data file that a delete file is about; None if its bounds name several."""
     low, high = path_bounds(entry)
     return local_path(low.decode()) if low and low == high else None
 

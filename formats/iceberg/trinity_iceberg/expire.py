@@ -69,9 +69,10 @@ def _expired_versions(metadata: TableMetadata, older_than_ms: int, keep: int = 1
 
 
 def _unreferenced_snapshots(metadata: TableMetadata, older_than_ms: int) -> set[int]:
-    """Return the ids of old snapshots to which no branch and no tag leads.
+    """Return the ids of old snapshots that no branch and no tag reaches.
 
-    Others went back behind them, or staged them. All stay if one was the newest version lately, to go forward again.
+    Other engines rolled back from them, or staged them. All stay if one was recently the newest version, so that the
+    rollback can be undone.
     """
     known, reached = {s.snapshot_id: s for s in metadata.snapshots}, set[int]()
     for head in (metadata.current_snapshot_id, *(ref.snapshot_id for ref in metadata.refs.values())):

@@ -132,7 +132,7 @@ def _in_database(options: Mapping[str, Any]) -> bool:
 
 
 def hands_out_keys(options: Mapping[str, Any]) -> bool:
-    """Return whether options are those of a REST catalog that hands out keys with its tables.
+    """Return whether the options are of a REST catalog that hands out keys with its tables.
 
     Raises:
         TrinityError: NOT_SUPPORTED for another kind of delegation, or another kind of catalog.

@@ -149,7 +149,7 @@ class Repair:
 
 
 def _is_damaged(table: Table, snapshot: Snapshot) -> bool:
-    """Return whether a snapshot's own files are damaged, and not only those that it took over."""
+    """Return whether a snapshot's own files are damaged, and not only files of earlier snapshots."""
     try:
         for manifest in read_manifests(table.io, snapshot):
             if manifest.added_snapshot_id == snapshot.snapshot_id:
@@ -164,7 +164,7 @@ def _is_damaged(table: Table, snapshot: Snapshot) -> bool:
 
 
 def _set_back(catalog: Catalog, row: IcebergTables, path: str) -> None:
-    """Make an older metadata file the current one, unless somebody commits meanwhile."""
+    """Make an older metadata file the current one, unless another writer commits first."""
     set_back = (
         update(IcebergTables)
         .where(

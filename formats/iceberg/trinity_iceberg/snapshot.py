@@ -33,10 +33,10 @@ _Files = tuple[tuple[DataFile, ...], tuple[DataFile, ...]]  # live files in arri
 
 
 class Snapshots:
-    """Reads versions, and remembers what it read.
+    """A reader of versions, which keeps them in memory.
 
     Attributes:
-        entries: those of manifests that this process has written.
+        entries: the entries of manifests that this process has written.
     """
 
     def __init__(self) -> None:

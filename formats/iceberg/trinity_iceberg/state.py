@@ -132,9 +132,9 @@ CACHED_TABLES: Final = 16
 
 
 class Tables:
-    """Loads tables as they are now, and keeps those used last: a metadata file never changes.
+    """A loader of tables' newest versions, which keeps the last ones used: a metadata file never changes.
 
-    The catalog is asked each time for the current metadata file. A catalog that tells it only by a load is loaded each
+    The catalog is asked each time for the current metadata file. A catalog that names it only in a load is loaded each
     time.
     """
 
@@ -144,7 +144,7 @@ class Tables:
         self._read: Cache[tuple[str, str], tuple[str, Stat | None, State]] = Cache(CACHED_TABLES)
 
     def load(self, table: TableHandle) -> State:
-        """Return the newest version of a table; the same one as long as nobody commits.
+        """Return the newest version of a table; the same object until another commit.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT for one made anew; BAD_DATA naming the metadata file.
@@ -202,7 +202,7 @@ def _unreadable(catalog: Catalog, table: TableHandle, error: Exception) -> Trini
 
 
 def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
-    """Return the current metadata file, as the catalog names it without a load; None where only a load tells."""
+    """Return the current metadata file, as the catalog names it without a load; None where only a load does."""
     if isinstance(catalog, LocationCatalog):
         return catalog.metadata_file()
     if not isinstance(catalog, SqlCatalog):

@@ -72,7 +72,7 @@ def is_refused(error: TrinityError) -> bool:
 
 
 def may_be_under_way(error: Exception) -> bool:
-    """Return whether a catalog may still do what it was asked after an error: it has not answered."""
+    """Return whether a catalog may still execute a request after an error, since it has not answered."""
     cause = error.__cause__
     invalidated: bool | None = getattr(cause, "connection_invalidated", None)  # of a database's errors
     if invalidated is not None:
@@ -103,7 +103,7 @@ def of_another_kind(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def catalog_errors(catalog: str) -> Iterator[None]:
-    """Map the errors of :func:`trouble`, except IntegrityError, which means that somebody else was first."""
+    """Map the errors of :func:`trouble`, except IntegrityError, which means that another writer was first."""
     try:
         yield
     except trouble() as error:
@@ -135,12 +135,12 @@ def _unsent() -> tuple[type[Exception], ...]:
 
 
 def _broken_integrity() -> tuple[type[Exception], ...]:
-    """Return the error of a database in which somebody else was first."""
+    """Return the error of a database to which another writer has written first."""
     return _classes(("sqlalchemy.exc", "IntegrityError"))
 
 
 def _classes(*wanted: tuple[str, ...]) -> tuple[type[Exception], ...]:
-    """Return classes of modules, of each its name and theirs; those of modules that are loaded."""
+    """Return the classes named for each module, for modules that are loaded."""
     return tuple(chain.from_iterable(_of_module(*names) for names in wanted))
 
 

@@ -114,7 +114,7 @@ def test_checkpoints_stand_for_the_manifests_before_them(tmp_path: Path, interva
 
 
 def test_commits_cost_the_same_whatever_the_table_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing committed here is read back, and checkpoints, which repeat all files, grow apart as files add up."""
+    """Commits read nothing back, and checkpoints, which repeat all files, become rarer as files add up."""
     lake = open_catalog(tmp_path, **{"checkpoint-interval": 2})
     table = lake.metadata.create_table(KEYED)
     append(lake, table, -1)
@@ -141,7 +141,7 @@ def test_commits_cost_the_same_whatever_the_table_holds(tmp_path: Path, monkeypa
 def test_a_commit_stands_when_it_cannot_be_remembered(
     lake: Connector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fails for a moment right after the manifest is there: told as failed, a retry would double the rows."""
+    """The disk fails right after the manifest was put. Reported as a failure, it would make a retry double rows."""
     put, stat, failing = ObjectStore.put_if_absent, ObjectStore.stat, [False]
 
     def put_then_fail(store: ObjectStore, name: str, data: bytes, **rest: Any) -> None:

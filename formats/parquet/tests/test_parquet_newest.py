@@ -93,7 +93,7 @@ def test_a_table_that_is_gone_is_told_as_gone(table: TableHandle, tmp_path: Path
 
 @pytest.mark.parametrize("interval", [1, 10, 100])
 def test_checkpoints_repeat_few_files_for_each_commit(interval: int) -> None:
-    """However long a log is that nothing folds; and a reader opens few commits behind the newest one."""
+    """This holds for any length of a log without compactions; and a reader opens few commits after a checkpoint."""
     repeated = 0
     for files in range(1, 20_000):
         step = checkpoint_step(interval, files)

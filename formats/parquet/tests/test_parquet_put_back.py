@@ -1,4 +1,4 @@
-"""A folder that somebody copied, put back or mixed: what is there is read right, or said to be of two tables."""
+"""A folder that was copied, put back or mixed: its table is read right, or reported to consist of two tables."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_session_sees_what_was_put_back(
 
 
 def test_a_session_that_wrote_last_sees_what_was_put_back(pages: Table) -> None:
-    """The session has read nothing behind its own commit."""
+    """The session has read nothing after its own commit."""
     copy = copied(pages)
     add(pages, 100)
     rewound(pages, copy)
@@ -87,7 +87,7 @@ def test_a_session_that_wrote_last_sees_what_was_put_back(pages: Table) -> None:
 @pytest.mark.parametrize("ahead", [1, 8])
 @pytest.mark.parametrize("behind", [1, 2, 6, 7])
 def test_a_copy_that_is_put_over_a_table_that_went_on_is_noticed(pages: Table, ahead: int, behind: int) -> None:
-    """Never rows that no version had; what a checkpoint stands for is not read."""
+    """No read returns rows that no version had, though commits that a checkpoint covers are not read."""
     copied(pages)
     copy = elsewhere(pages, "copy")
     for value in range(behind):

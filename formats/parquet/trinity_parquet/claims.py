@@ -86,7 +86,7 @@ class Claims:
         return claim
 
     def _remember(self, names: Iterable[str]) -> None:
-        """Read what the claims that have a ``.replaces`` object replaced."""
+        """Read the names of files that claims with a ``.replaces`` object have replaced."""
         named = set(_numbers(names, _REPLACES)) | {max(_numbers(names, _CLAIM), default=0)}
         kept = {number: files for number, files in self.replaced.items() if number in named}
         for number in set(_numbers(names, _REPLACES)) - kept.keys():
@@ -155,7 +155,7 @@ class Claims:
                 self._clear(claim)
 
     def discard(self, statement: str) -> None:
-        """Remove what a statement staged, unless a claim needs it, or that is not known."""
+        """Remove the staged files of a statement, unless a claim may need them."""
         with contextlib.suppress(OSError, TrinityError):
             if self.newest().statement != statement:
                 self._store.delete_below(_staging(statement))
@@ -193,7 +193,7 @@ class Claims:
         return {path: mark_of(self._store, path, found) for path, found in looked if found}
 
     def _clear(self, claim: Claim) -> None:
-        """Delete what a complete claim does not need, and what nobody needs, all by the clock of the store.
+        """Delete files that a complete claim no longer needs, and old unused ones, by the clock of the store.
 
         Those are claims so old that no slow writer can still find their number free, and files that were staged so long
         ago that nobody will claim them.

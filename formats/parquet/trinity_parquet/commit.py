@@ -27,7 +27,7 @@ def write_checkpoint(store: ObjectStore, version: TableVersion) -> None:
 
 
 def write_hint(store: ObjectStore, number: int) -> None:
-    """Record that a version exists, so that nobody has to count up to it from the first one."""
+    """Record that a version exists, so that readers need not count up to it from the first one."""
     store.put(NEWEST, to_hint(number), sync=False)
 
 

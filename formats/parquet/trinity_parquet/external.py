@@ -162,7 +162,7 @@ class _Attempt(Attempt[Listing]):
 
 @dataclass(frozen=True)
 class FolderInsert(InsertTableHandle):
-    """An insert with the files that the folder held, and their marks: no commit tells later which were removed."""
+    """An insert with the files that the folder held, and their marks: no commit records which are removed later."""
 
     files: frozenset[tuple[str, Mark]]
 

@@ -43,7 +43,7 @@ class Listing:
     Attributes:
         files: in arrival order, all of one commit.
         times: path -> arrival time of the file, nanoseconds since the epoch.
-        columns: those of the files, then those of the folders' names.
+        columns: the columns of the files, then the columns of the folders' names.
         partition_by: names of the columns of the folders' names.
         version: the newest file's time, milliseconds since the epoch; or a higher number, where this process has seen
             other files under that one, since ``cp -p`` adds files that are older than the present ones.
@@ -148,7 +148,7 @@ class Folder:
     ) -> int:
         """Make staged files part of the folder, and remove others: all or nothing.
 
-        Files that replace others take the place of the newest of these in the order (K6).
+        Files that replace others get the position of the newest replaced one in the order (K6).
 
         Returns:
             the time of the commit, milliseconds since the epoch: now, or later than every file of the folder.
@@ -180,11 +180,11 @@ class Folder:
         return at_ms
 
     def settle(self) -> None:
-        """Complete what a crashed writer left."""
+        """Complete the commit of a crashed writer."""
         self._claims.settle()
 
     def discard(self, target: WriteTarget) -> None:
-        """Remove what is staged in a target, unless a commit needs it."""
+        """Remove the staged files of a target, unless a commit needs them."""
         self._claims.discard(target.statement)
 
     def _staged_ms(self, target: WriteTarget, files: Sequence[DataFile]) -> int:

@@ -40,7 +40,7 @@ def is_table(folder: Location) -> bool:
 
 @dataclass(frozen=True)
 class _Known:
-    """What a process knows of a table: its newest version, and the ``stat`` of the first and the newest manifest.
+    """The memory of a process of a table: its newest version, and the ``stat`` of the first and the newest manifest.
 
     The latter differs once the table was put back.
     """
@@ -279,7 +279,7 @@ def _check_follows(store: ObjectStore, table: TableHandle, before: TableVersion,
 
 
 def _check_same(store: ObjectStore, table: TableHandle, checkpoint: TableVersion) -> None:
-    """Refuse a checkpoint whose commit is not that of the manifest beside it. Raises BAD_DATA."""
+    """Refuse a checkpoint whose commit is not its manifest's. Raises BAD_DATA."""
     if checkpoint.commit and _commit_of(store, table, checkpoint.number) not in ("", checkpoint.commit):
         raise _two_histories(store, table, checkpoint.number)
 
@@ -326,7 +326,7 @@ def _born(store: ObjectStore, table: TableHandle) -> Stat:
 
 
 def _stat(store: ObjectStore) -> Stat | None:
-    """Return what tells a table from an earlier one of its name: nothing in a bucket, where each has its own place."""
+    """Return a table's identity among those of its name: nothing in a bucket, where each has its own place."""
     return store.stat(manifest_name(0)) if store.on_disk else Stat(0, 0, "")
 
 
