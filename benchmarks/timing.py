@@ -1,4 +1,4 @@
-"""Measures several things in turns, so that what disturbs one disturbs the others."""
+"""Measure several things in turns, so that a disturbance affects all of them."""
 
 from __future__ import annotations
 

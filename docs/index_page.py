@@ -18,7 +18,7 @@ _IN_SITE: Final = re.compile(r"docs/|CHANGELOG\.md$")
 
 
 class IndexPage(MetadataHookInterface):
-    """Gives the package its description."""
+    """The build hook that adds the package's description."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Set the description in the metadata."""

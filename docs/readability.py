@@ -13,13 +13,13 @@ from typing import Final
 import pyphen
 
 LIMIT: Final = 10.0
-"""The highest grade of a page that is easy enough."""
+"""The highest grade that a page may have."""
 _FENCED: Final = re.compile(r"^( *`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _LEFT_OUT: Final = re.compile(r"^ *(?:[|#<]|===|!!!|\?\?\?|!\[).*$", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W\d_][\w'-]*")
 _END: Final = re.compile(r"[.!?]+(?=\s|$)")
 _HYPHENS: Final = pyphen.Pyphen(lang="en_US")
-"""Where words may be hyphenated, which is between syllables."""
+"""A dictionary of hyphenation, which splits words into syllables."""
 _ITEM: Final = re.compile(r"^ *(?:[-*]|\d+\.) ", re.MULTILINE)
 
 

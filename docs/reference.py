@@ -33,7 +33,7 @@ _PAGE: Final = re.compile(r"\bdocs/([\w/-]+\.md)")
 _RULES: Final = re.compile(r"\([A-Z]\d{1,2}(?:(?:, |-| to | and )[A-Z]\d{1,2})*\)")
 """Rules that a docstring cites: ids in brackets."""
 INNER: Final = "For Trinity's own modules."
-"""What a docstring says of a method that is not public though it has no underscore: it is not in the reference."""
+"""Mark in the docstring of a method that is not public, though without an underscore: the reference omits it."""
 
 
 def pages() -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from typing import Final
 from packaging.version import InvalidVersion, Version
 
 NEWEST: Final = "latest"
-"""The alias of the newest release, by which the theme tells older ones."""
+"""The alias of the newest release, by which the theme recognizes older ones."""
 _ENTRY: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -37,7 +37,7 @@ _FORMS: Final = {
     "tier": r"(?<!short )(?<!long )tiers?",
     "vacuum": r"vacuum(?:s|ed)?",
 }
-"""What a term looks like, where an ``s`` behind it is not all: other forms, or its other senses left out."""
+"""Term -> pattern of its forms, where they are more than a final ``s``, or where other senses are excluded."""
 _ROW: Final = re.compile(r'^\| <a id="([\w-]+)"></a>(.+?) \| (.+) \|$', re.MULTILINE)
 _CODE: Final = re.compile(r"^( *`{3,}).*?^\1$", re.MULTILINE | re.DOTALL)
 _HIDDEN: Final = re.compile(

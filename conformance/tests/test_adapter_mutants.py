@@ -27,7 +27,7 @@ SOME: Final = {
 }
 """Fault -> the check that finds it."""
 STEPS: Final = 6
-"""Steps that a person reads at most to understand a fault."""
+"""The most steps in which a fault can be understood."""
 
 
 def long_or_unfound(kills: Iterable[AdapterKill]) -> list[str]:

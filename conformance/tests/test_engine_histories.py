@@ -159,7 +159,7 @@ OVERFLOW = History(TOTALS, (Upsert((((1, 100), (1, 100), (2, 1)),)),))
 
 
 class _Silent(ModelSubject):
-    """Shows totals that do not fit as NULL, and nothing is said."""
+    """A model that shows totals out of range as NULL, without an error."""
 
     def read(self, *args: object, **more: object) -> list[dict[str, object]]:
         rows = self._model.merged().values()
@@ -174,7 +174,7 @@ def test_a_total_out_of_range_must_fail_the_read() -> None:  # A4
 
 
 class _Accepting(EngineModel):
-    """Takes any UPDATE."""
+    """A model that accepts any UPDATE."""
 
     def losing(self, *args: object) -> list[object]:  # type: ignore[override]
         return []

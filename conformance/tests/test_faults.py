@@ -48,7 +48,7 @@ PLANTED: Final = {
     "ErrorsAreForgotten": (2, Fault("unknown")),
     "ErrorsAreCorruption": (3, Fault("error", 2)),
 }
-"""Fault of an adapter -> (the step, what goes wrong at it) that shows it."""
+"""Fault of an adapter -> (step, fault of the storage in it) that shows it."""
 STORED_WELL: Final = AdapterMutant("no fault", metadata=StoredMetadata)
 
 

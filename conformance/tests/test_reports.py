@@ -46,7 +46,7 @@ def results() -> Results:
 
 
 class _Page(HTMLParser):
-    """Collects tags, and checks that they close in order."""
+    """A parser that collects tags, and checks that they close in order."""
 
     def __init__(self) -> None:
         super().__init__()

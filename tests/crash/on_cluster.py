@@ -1,4 +1,4 @@
-"""The driver of a cluster whose executors are killed: each step of it names itself in a file before it begins.
+"""The driver of a cluster whose executors are killed: each step writes its name to a file before it begins.
 
 Usage: python on_cluster.py MASTER SETTINGS FOLDER
 

@@ -1,4 +1,4 @@
-"""Runs one query of DuckDB's own DuckLake extension into a Parquet file: ``reader.py CATALOG QUERY FILE``.
+"""Run one query by DuckDB's own DuckLake extension, and write a Parquet file: ``reader.py CATALOG QUERY FILE``.
 
 It runs in an environment of its own. The catalog's name there is ``lake``.
 """

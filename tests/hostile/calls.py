@@ -1,4 +1,4 @@
-"""Every public callable, found by introspection, and hostile values for what it takes."""
+"""Every public callable, found by introspection, and hostile values for its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages: examples that need Spark or a server print what the page says, links and terms are there."""
+"""The pages: examples that need Spark or a server print what the page shows, and links and terms exist."""
 
 from __future__ import annotations
 

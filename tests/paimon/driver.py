@@ -1,4 +1,4 @@
-"""Plays tables on real Paimon. Runs by itself, in an environment of pyspark 3.5: it knows nothing of Trinity.
+"""Play tables on real Paimon, in an environment of its own with pyspark 3.5 and without Trinity.
 
 Usage: ``python driver.py FOLDER``. ``FOLDER/plan.json`` is a list of tables, each with its ``name``, its ``ddl`` and
 its ``steps``: the name of a Parquet file with the rows of one commit, or ``compact``. For each table it writes the

@@ -7,7 +7,7 @@ Where an engine differs from the rules its opinion is not asked:
 - DuckDB and PostgreSQL refuse a MERGE that only deletes its matches where several source rows match a row (M2): such a
   MERGE is left out;
 - DuckDB and PostgreSQL cast constants though no row needs them (M6): numbers that do not fit are left out;
-- all of them refuse a WHEN behind one of its kind that always holds, so that is left out;
+- all of them refuse a WHEN after an unconditional one of its kind, so that is left out;
 - PostgreSQL has WHEN NOT MATCHED BY SOURCE from version 17 on;
 - Delta and Iceberg have no DO NOTHING, no UPDATE with FROM and no DELETE with USING, and Delta no subqueries there.
 """

@@ -41,7 +41,7 @@ def pypaimon(folder: Path) -> Worker:
 
 
 class _Paimon(Upserts):
-    """Appends to a table of Paimon with a primary key."""
+    """A player that appends to a table of Paimon with a primary key."""
 
     dialect = "spark"
     prefix: ClassVar[str]

@@ -69,7 +69,7 @@ app = typer.Typer(
 )
 
 _INTERRUPTED = 130
-"""Exit code of a run that was interrupted, as shells have it for Ctrl-C."""
+"""Exit code of an interrupted run, like that of shells for Ctrl-C."""
 _WIDTH = 160
 """Width of text for a file or a pipe, in characters."""
 _Traces = Annotated[Path, typer.Option("--traces", help="Folder of failing histories.")]

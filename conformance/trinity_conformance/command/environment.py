@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _WRONG_USAGE: Final = 2
 _BROKEN: Final = 4
-"""Exit code of a suite that broke itself."""
+"""Exit code of a fault of the suite itself."""
 
 
 def wrong_usage(message: str) -> typer.Exit:

@@ -29,7 +29,7 @@ PLANTED: Final[Mapping[str, str]] = {
     for mutants in (MUTANTS, CARE_MUTANTS, FEED_MUTANTS, DML_MUTANTS, ENGINE_MUTANTS, FUNCTION_MUTANTS)
     for name, mutant in mutants.items()
 }
-"""Name of a planted fault of the model -> what is wrong with it, and against which rule."""
+"""Name of a planted fault of the model -> its description, with the rule that it breaks."""
 _OF_ADAPTERS: Final = {name: mutant.fault for name, mutant in ADAPTER_MUTANTS.items()}
 """The same of adapters."""
 

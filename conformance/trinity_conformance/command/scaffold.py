@@ -13,7 +13,7 @@ TEMPLATES: Final[Mapping[str, str]] = {"files": "acme", "catalog": "ledger"}
 """Kind of format -> its template: each version a list of files, or a commit protocol of its own over a database."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS: Final = frozenset({".md", ".py", ".toml", ".typed"})
-"""Endings of the files of a template; a folder in which it was run holds others too."""
+"""Endings of the files of a template; a folder in which it was run has further files."""
 
 
 def _template(kind: str) -> Path:

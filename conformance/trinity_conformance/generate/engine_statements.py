@@ -21,7 +21,7 @@ _TRIES: Final = 3
 
 @dataclass
 class EngineStatements:
-    """Draws statements over the rows of a table.
+    """A generator of statements over the rows of a table.
 
     Attributes:
         draw: given by Hypothesis.

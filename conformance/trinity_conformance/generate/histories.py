@@ -103,7 +103,7 @@ def _partition(kind: Profile) -> tuple[str, ...]:
 
 
 class Writer:
-    """Draws the steps of one history."""
+    """A writer that draws the steps of one history."""
 
     def __init__(self, draw: st.DrawFn, shape: Shape) -> None:
         self.draw = draw

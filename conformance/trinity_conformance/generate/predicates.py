@@ -28,7 +28,7 @@ def typed_pool(column_: Column) -> tuple[Json, ...]:
 
 @dataclass
 class Predicates:
-    """Draws expressions over a table's columns.
+    """A generator of expressions over a table's columns.
 
     Attributes:
         draw: given by Hypothesis.

@@ -55,7 +55,7 @@ def dml_shape(profile: DmlProfile) -> Shape:
 
 @dataclass
 class _Author:
-    """Draws statements and steps for one table.
+    """An author that draws statements and steps for one table.
 
     Attributes:
         draw: given by Hypothesis.

@@ -1,4 +1,4 @@
-"""Draws races: pairs that must not disturb each other first, then any actions of two or three processes."""
+"""Races that are drawn: first pairs that must not disturb each other, then any actions of two or three processes."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ BY_HAND: Final[Mapping[str, tuple[Cases, Player]]] = {
     "commits": (COMMITS, try_commits),
     "concurrency": (MEANWHILE, try_meanwhile),
 }
-"""Check -> its cases by name, and what plays some of them. They are played in this order, after what is drawn."""
+"""Check -> (its cases by name, the function that plays them). They run in this order, after the drawn histories."""
 
 _PLAYERS: Final[Mapping[str, tuple[Cases, Player]]] = {
     "capabilities": (

@@ -185,7 +185,7 @@ PROBES: Final[Mapping[Capability, Callable[[_Bench], object]]] = {
     **{c: _sql("ALTER TABLE {t} " + change) for c, change in _ALTERATIONS.items()},
     **{c: partial(_type, text) for c, text in _TYPES.items()},
 }
-"""Capability -> what needs it."""
+"""Capability -> a call that needs it."""
 
 
 def verify(

@@ -34,7 +34,7 @@ _CHECK: Final = "commits"
 _NUMBERS: Final = count()
 _MANY: Final = 1000
 _ONE_WRITER: Final = {"commit.retry.timeout": "0 seconds"}
-"""A commit that says that it lost a race fails at once: there is none."""
+"""A commit that reports a lost race fails at once, as there is no other writer."""
 _COMMITS: Final = 12
 """Commits after which numbers have two digits, and a log may have been summed up."""
 _SHARED: Final = "shared-prefix-of-sixty-four-characters-and-more-so-that-it-is-cut"
@@ -649,7 +649,7 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
     _partitions_keep_their_values: frozenset((Capability.PARTITION_BY_VALUE,)),
     _bounds_follow_their_columns: frozenset((Capability.RENAME_COLUMN,)),
 }  # fmt: skip
-"""What a check needs of the adapter."""
+"""Check -> the capabilities that it needs."""
 
 
 def try_commits(

@@ -15,7 +15,7 @@ from trinity_conformance.model.values import order_form
 from trinity_conformance.playing.traces import FAULTS, Executor
 
 RETRACTING: Final = ("sum", "product", "last_value", "last_non_null_value", "collect", "merge_map", "nested_update")
-"""Aggregate functions that take a retract back."""
+"""Aggregate functions that support retracts."""
 
 BY_TURNS: Final = frozenset({"local after spark", "spark after local"})
 """Situations that need both executors."""
@@ -160,7 +160,7 @@ _NEEDS: Final[Mapping[str, frozenset[Capability]]] = {
         _ENGINES | {c for c in Capability if c.value.startswith("type ")},
     ),
 }  # fmt: skip
-"""Situation -> what an adapter has to have so that it is sure to occur."""
+"""Situation -> capabilities with which it is sure to occur."""
 
 
 def uncertain(capabilities: Collection[Capability]) -> frozenset[str]:
@@ -170,7 +170,7 @@ def uncertain(capabilities: Collection[Capability]) -> frozenset[str]:
 
 @dataclass
 class Coverage:
-    """Counts situations along one or many histories.
+    """A counter of the situations in one or many histories.
 
     Attributes:
         counts: how often each of :data:`SITUATIONS` occurred.

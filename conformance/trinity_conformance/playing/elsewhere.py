@@ -73,7 +73,7 @@ def _server() -> subprocess.Popen[bytes]:
 def _serve() -> None:
     """Answer calls until the input ends, each in a child of its own."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output of a library is no answer
     while True:
         try:
             path, request = pickle.load(sys.stdin.buffer)

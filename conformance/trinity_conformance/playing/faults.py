@@ -33,7 +33,7 @@ _COMMITS: Final = (
 _POINTS: Final = frozenset(("put", "replace", "move"))
 """The operations of a store by which a commit may take effect."""
 _ELSEWHERE: Final = "commit"
-"""The operation by which one takes effect elsewhere, as in a database."""
+"""The operation by which a commit takes effect elsewhere, as in a database."""
 
 
 class Crashed(BaseException):
@@ -60,7 +60,7 @@ class Injection:
     _within: int = 0
     _dead: bool = False
     _mutex: Any = field(default_factory=threading.RLock)
-    """One that its holder may take again, as a stream may be closed, and counted, whenever memory is tidied up."""
+    """A reentrant lock, as garbage collection may close a stream, which is counted, at any time."""
 
     def do(
         self,

@@ -152,7 +152,7 @@ def interleave(session: trinity.Session, name: str, names: Sequence[str], *, key
 
 
 class _BeforeCommit:
-    """Calls a function once, right before the next commit of an adapter's metadata."""
+    """A patch that calls a function once, right before the next commit of an adapter's metadata."""
 
     def __init__(self, metadata: Any, happens: Callable[[], object]) -> None:
         self._metadata, self._happens = metadata, happens

@@ -28,7 +28,7 @@ _COLUMNS: Final = ("k INT", "w INT", "v STRING")
 
 
 class _Bench:
-    """Makes tables, and runs functions within a call of the adapter."""
+    """A bench that makes tables, and runs functions within a call of the adapter."""
 
     def __init__(self, session: trinity.Session, record: Record) -> None:
         self._session, self._record = session, record
@@ -307,7 +307,7 @@ _NEEDS: Final[Mapping[Callable[[_Bench], None], frozenset[Capability]]] = {
         frozenset((Capability.CONSTRAINTS,)),
     ),
 }
-"""What a check needs of the adapter."""
+"""Check -> the capabilities that it needs."""
 
 
 def try_meanwhile(

@@ -20,7 +20,7 @@ T = TypeVar("T")
 STOPS: Final = frozenset(("crash before", "crash after"))
 READING: Final = frozenset(("error",))
 CHANGING: Final = STOPS | {"error", "error after"}
-"""What can happen to an operation that changes something, and must not be done twice."""
+"""Kinds of faults of an operation that changes something, and must not be done twice."""
 REPEATABLE: Final = CHANGING | {"twice"}
 PUTTING: Final = CHANGING | {"unknown"}
 

@@ -12,11 +12,11 @@ import trinity
 from trinity.spi import Capability
 
 FIRST: Final = ((1, 0), (2, 0))
-"""The rows of (k, n) that a table begins with, each of a commit of its own."""
+"""The first rows of (k, n) of a table, one commit each."""
 _TXN: Final = ("loader", 1)
 
 Result: TypeAlias = Any
-"""What an action returned: counts, rows, or None, in a form that can be compared."""
+"""The result of an action: counts, rows, or None, in a form that can be compared."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _NUMBERS: Final = count()
 
 
 class Races:
-    """Plays races on an adapter, all by the same processes; after a failure by new ones. A context manager."""
+    """A player of races on an adapter, by the same processes until a failure, then by new ones. A context manager."""
 
     def __init__(self, subject: TrinitySubject) -> None:
         self._subject = subject

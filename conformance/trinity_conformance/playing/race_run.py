@@ -1,4 +1,4 @@
-"""Runs a race: gives its processes their turns, and notes the result of each action, and which ones overlapped."""
+"""Run a race: give its processes their turns, and record each action's result and the actions that overlapped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trinity_conformance.playing.races import Race
 
 RACES_CHECK: Final = "writers"
 _PATIENCES: Final = 20
-"""After so many times the patience with a process none of them is going to end."""
+"""Multiple of the patience with a process after which all are considered blocked."""
 
 
 @dataclass

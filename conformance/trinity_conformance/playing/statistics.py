@@ -53,7 +53,7 @@ def _wrong(values: pa.ChunkedArray, listed: ColumnStats) -> str | None:
             return f"{listed.min!r} as its smallest value, and has {found[0]!r}"
         if found and listed.max is not None and _order(found[-1]) > _order(listed.max):
             return f"{listed.max!r} as its largest value, and has {found[-1]!r}"
-    except TypeError:  # bounds of another type tell nothing
+    except TypeError:  # bounds of another type have no meaning
         pass
     return None
 

@@ -373,7 +373,7 @@ class TrinitySubject:
         then = version
         if timestamp is not None:
             then = max(v for v, at in self.history() if at <= timestamp)
-        newest = then is None or then == self._table.splits().version  # others rename columns without a new version
+        newest = then is None or then == self._table.splits().version  # some formats rename without a new version
         request = _ReadRequest(
             version, timestamp, condition, tuple(columns or self._shape.names), None if newest else then
         )

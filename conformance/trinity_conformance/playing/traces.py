@@ -22,7 +22,7 @@ TRACES: Final = Path(".trinity-conformance")
 """The folder in which failing histories are kept, unless another one is named."""
 
 Executor: TypeAlias = Literal["spark", "local"]
-"""What executes a step: Spark, or this process alone as far as it can."""
+"""The executor of a step: Spark, or this process where it can."""
 
 
 FAULTS: Final = {
@@ -34,7 +34,7 @@ FAULTS: Final = {
     "error after": "it fails, and has taken effect",
     "unknown": "nobody can say whether it took effect; it has not",
 }
-"""Kind of a fault -> what happens at an operation of storage, at a call of the adapter, or to a task."""
+"""Kind of fault -> its effect on an operation of storage, a call of the adapter, or a task."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Upsert(Step):
-    """Appends one commit.
+    """A step that appends one commit.
 
     Attributes:
         splits: the rows of each input partition, in order; a row has its values in table order. Empty splits are legal.
@@ -130,21 +130,21 @@ class Vacuum(Step):
 
 @dataclass(frozen=True)
 class Reopen(Step):
-    """Closes the session and opens a new one; no effect if tables do not survive that."""
+    """A step that closes the session and opens a new one; no effect if tables do not survive that."""
 
     op: ClassVar[str] = "reopen"
 
 
 @dataclass(frozen=True)
 class Read(Step):
-    """Compares the merged read with the model (L1)."""
+    """A step that compares the merged read with the model (L1)."""
 
     op: ClassVar[str] = "read"
 
 
 @dataclass(frozen=True)
 class Query(Step):
-    """Compares a merged read under a predicate and a projection (L9)."""
+    """A step that compares a merged read under a predicate and a projection (L9)."""
 
     op: ClassVar[str] = "query"
     condition: Condition
@@ -153,7 +153,7 @@ class Query(Step):
 
 @dataclass(frozen=True)
 class ReadPast(Step):
-    """Compares the read of an earlier version (L10).
+    """A step that compares the read of an earlier version (L10).
 
     Attributes:
         back: how many versions before the newest; beyond the first, it is the first.
@@ -167,7 +167,7 @@ class ReadPast(Step):
 
 @dataclass(frozen=True)
 class Log(Step):
-    """Compares ``table.log()`` with all arrivals; only before the first compaction."""
+    """A step that compares ``table.log()`` with all arrivals; only before the first compaction."""
 
     op: ClassVar[str] = "log"
 
@@ -279,11 +279,11 @@ def _tuples(value: Any) -> Any:
 
 
 Trace: TypeAlias = History | Case | Race
-"""What is kept of a finding, and played again."""
+"""The form in which a finding is saved and replayed."""
 
 
 _KINDS: Final[Mapping[str, type[Trace]]] = {'{"case":': Case, '"race":': Race}
-"""What a trace file begins with that holds no history -> what it holds."""
+"""Beginning of a trace file without a history -> the class of its content."""
 _HEAD: Final = 30
 
 

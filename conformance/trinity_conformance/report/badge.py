@@ -15,7 +15,7 @@ _COLOURS: Final = {
     "does not conform": "#b02020",
 }
 _PER_CHARACTER: Final = 6.6
-"""Width of a character of 11 pixels, on the average; ``textLength`` makes it exact."""
+"""Average width of a character of 11 pixels; ``textLength`` makes it exact."""
 
 
 def badge(results: Results) -> str:

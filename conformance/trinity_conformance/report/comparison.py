@@ -17,7 +17,7 @@ _RANKS: Final = {
     "not played": 1,
     "passed": 2,
 }
-"""Status -> how much it proves for the adapter."""
+"""Status -> the rank of what it proves for the adapter."""
 
 
 def regressions(before: Results, after: Results) -> list[str]:

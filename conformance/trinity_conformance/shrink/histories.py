@@ -30,7 +30,7 @@ from trinity_conformance.playing.traces import (
 from trinity_conformance.shrink.programs import is_settled, smaller_changes
 
 _FEW_ROWS: Final = 40
-"""With more rows than this, single ones are not tried."""
+"""The most rows with which single ones are tried."""
 
 Trial = Callable[[History], "NonConformance | None"]
 

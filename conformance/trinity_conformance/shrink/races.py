@@ -1,4 +1,4 @@
-"""Makes a race that fails smaller: fewer processes, actions and turns, and shorter turns."""
+"""Shrinks a failing race: fewer processes, actions and turns, and shorter turns."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Budget:
 
 
 SEEDS_OF_A_ROUND: Final = 1000
-"""From the first seed of a round to that of the next one; no round draws as many histories of a kind."""
+"""The distance between the first seeds of two rounds; no round draws as many histories of a kind."""
 _SMOKE: Final[Mapping[Kind, Share]] = {
     "histories": Share(300, 12),
     "programs": Share(200, 6),
@@ -81,7 +81,7 @@ _SMOKE: Final[Mapping[Kind, Share]] = {
     "races": Share(200, 12),
 }
 _ANY: Final = 100_000
-"""More than there is time for."""
+"""A number that no time limit allows."""
 
 
 def _larger(limits: Mapping[Kind, tuple[float, int]]) -> Mapping[Kind, Share]:

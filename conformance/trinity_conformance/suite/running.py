@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress: TypeAlias = Callable[[Tally, str], None]
-"""Takes the work so far, and what is being played: a kind of histories, or the id of a check."""
+"""A callback with the work so far, and the present kind of histories or id of a check."""
 
 
 def _silent(tally: Tally, what: str) -> None:
@@ -55,7 +55,7 @@ def _wait_for_report(failure: NonConformance) -> None:
 
 
 _OF_SPARK: Final = frozenset({"spark", "several-files", "refusal of a DataFrame"})
-"""Situations that only Spark has."""
+"""Situations that occur only with Spark."""
 _OURS: Final = frozenset({"trinity", "trinity_conformance"})
 _UNSEEN: Final = "no other process can open its tables"
 

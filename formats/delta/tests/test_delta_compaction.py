@@ -117,7 +117,7 @@ def test_vacuum_leaves_checkpoints(lake: DeltaConnector, tmp_path: Path) -> None
     assert list(log.glob("*.checkpoint.parquet"))
     lake.metadata.vacuum(table, int(time.time() * 1000) + 60_000)
     assert list(log.glob("*.checkpoint.parquet"))
-    for version in range(3):  # Delta cleans its log up behind a checkpoint
+    for version in range(3):  # Delta cleans up its log after a checkpoint
         commit_file(table, version).unlink()
     DeltaJvm(lake.metadata._logs.jvm().spark).forget(table.location)  # type: ignore[attr-defined]
     cold = open_catalog(tmp_path / "w", lake.metadata._logs.jvm().spark)  # type: ignore[attr-defined]

@@ -143,7 +143,7 @@ def with_fields(table: TableHandle, *fields: dict[str, Any], without: str | None
 
 def test_a_column_of_others_is_the_tables(lake: DeltaConnector, table: TableHandle) -> None:
     old = append(lake, table, (1, "a")).version
-    for name in ("extra", "first"):  # the younger one comes to stand before the older
+    for name in ("extra", "first"):  # each column is put first, so that the younger one precedes the older
         added = {"name": name, "type": "integer", "nullable": True, "metadata": {"comment": "theirs"}}
         commit_by_others(table, with_fields(table, added))
         append(lake, table, *([(7, 2, "b")] if name == "extra" else [(8, 9, 3, "c")]))
@@ -178,7 +178,7 @@ def test_deletion_vectors_of_others_are_honoured(
     stats = loosened(added["stats"])
     commit_by_others(table, gone, {"add": {**added, "stats": stats, "deletionVector": SECOND_ROW}}, operation="DELETE")
     monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0)
-    for known in (lake, open_catalog(tmp_path / "w", spark)):  # which has the version from a checkpoint
+    for known in (lake, open_catalog(tmp_path / "w", spark)):  # both load the version from a checkpoint
         [file] = known.metadata.get_splits(table).files
         assert (file.tier, file.commit, file.rows, file.live_rows) == (Tier.LOG, first, 2, 1)
         assert file.deletes is not None
@@ -210,7 +210,7 @@ def test_changes_of_rows_that_are_folded_from_others_are_refused(
     gone |= {"path": base["path"], "tags": base["tags"]}
     commit_by_others(table, {"remove": {**gone, "dataChange": True, "deletionTimestamp": 1}})
     monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0)
-    for known in (lake, open_catalog(tmp_path / "w", spark)):  # which has the version from a checkpoint
+    for known in (lake, open_catalog(tmp_path / "w", spark)):  # both load the version from a checkpoint
         for call in (
             lambda lake=known: lake.metadata.get_splits(table),
             lambda lake=known: lake.metadata.begin_insert(table),

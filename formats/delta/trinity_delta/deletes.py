@@ -132,7 +132,7 @@ def _name(number: uuid.UUID) -> str:
 
 
 class DeletionVectorSink(DeleteSink):
-    """Writes one file with a deletion vector for each data file, directly in the table's folder, as Delta does."""
+    """A sink that writes one file with a deletion vector for each data file to the table's folder, as Delta does."""
 
     def __init__(self, rewrite: RewriteTableHandle, sink: SinkId) -> None:
         self._sync = rewrite.target.sync

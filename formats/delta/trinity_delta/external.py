@@ -139,7 +139,7 @@ def with_commits_of_files(actions: Sequence[Action], first: int, commits: Iterab
 
 @dataclass(frozen=True, eq=False)
 class DeltaScan(NativeScan):
-    """Reads a version through Delta's Spark reader: deletion vectors, column mapping, partition values.
+    """A scan by Delta's Spark reader: it applies deletion vectors, column mapping and partition values.
 
     The first call of ``jvm`` starts Delta in the JVM; ``added`` has the add action of each live file by its path.
     """

@@ -81,7 +81,7 @@ class DeltaLog(Protocol):
 
 
 class Logs:
-    """Finds the log of a location. The first use of Delta's own classes starts Spark."""
+    """The logs by location. The first use of Delta's own classes starts Spark."""
 
     def __init__(self, context: ConnectorContext) -> None:
         self._context = context

@@ -109,7 +109,7 @@ def _under_name(table: TableHandle, state: State) -> State:
 
 
 class Snapshots:
-    """Loads versions, and keeps those used last: a version never changes."""
+    """A loader of versions, which keeps the last ones used: a version never changes."""
 
     def __init__(self, logs: Logs) -> None:
         self._logs = logs

@@ -78,7 +78,7 @@ def test_a_version_of_others_is_read_by_its_record_once_trinity_goes_on(
         append(lake, table, (number, "d"), txn=("app", number + 2))
         compact(lake, table, [{"id": 1, "v": "a"}], [])()
         lake.metadata.delete_unneeded(table, 10**13)
-        lake = open_catalog(tmp_path / "w")  # which remembers nothing
+        lake = open_catalog(tmp_path / "w")  # a catalog without versions in memory
         again = lake.metadata.get_splits(dataclasses.replace(table, version=reached.version))
         assert (again.files, again.sidecar) == (reached.files, reached.sidecar)
         assert all(Path(file.path).exists() for file in (*again.files, *again.sidecar))
@@ -99,7 +99,7 @@ def test_what_is_lost_is_not_guessed(lake: IcebergConnector, table: TableHandle,
     iceberg.maintenance.expire_snapshots().by_ids(
         [s.snapshot_id for s in iceberg.snapshots() if s.snapshot_id not in kept]
     ).commit()
-    lake = open_catalog(tmp_path / "w")  # which remembers nothing
+    lake = open_catalog(tmp_path / "w")  # a catalog without versions in memory
     assert len(lake.metadata.get_splits(table).sidecar) == 1
     # the record is of a later commit than this version
     code, message = code_of(lambda: lake.metadata.get_splits(dataclasses.replace(table, version=before)))
@@ -184,13 +184,13 @@ def test_the_metadata_names_the_sidecar_of_every_version(lake: IcebergConnector,
     expire_by_others(lake, table)
     append(lake, table, (4, "a"))
     compact(lake, table, [], [{"id": 4, "v": "a"}])()
-    assert len(named()) == 4  # what the versions that are left need
+    assert len(named()) == 4  # the files that the remaining versions need
     lake.metadata.vacuum(table, int(time.time() * 1000) + 10_000)
     assert len(named()) == 2
     assert named() <= present()
     assert len(lake.metadata.get_splits(table).sidecar) == 1
     lake.metadata.truncate(table)
-    assert len(named()) == 3  # the new index, which says that there is no sidecar
+    assert len(named()) == 3  # the new index, according to which there is no sidecar
     assert named() <= present()
 
 
@@ -238,7 +238,7 @@ def test_columns_that_others_drop_take_their_options_along(lake: IcebergConnecto
         schema.delete_column("x")
     found = lake.metadata.get_splits(handle).definition
     assert found.properties == {"merge-engine": "aggregation"}
-    assert [c.field_id for c in found.all_columns] == [1, 2, 5]  # what a mark stands for does not change its place
+    assert [c.field_id for c in found.all_columns] == [1, 2, 5]  # dropped ones keep the positions that marks refer to
 
 
 def test_a_copied_folder_is_read_and_not_written(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:

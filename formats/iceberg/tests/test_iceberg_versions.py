@@ -126,7 +126,7 @@ def test_a_table_that_is_dropped_while_it_is_read_is_not_damaged(
     lake: IcebergConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch, call: str, again: bool, code: str
 ) -> None:
     append(lake, table, (1, "a"))
-    fresh = open_catalog(Path(table.location).parents[1])  # which has read none of the manifests
+    fresh = open_catalog(Path(table.location).parents[1])  # it has read none of the manifests
 
     load = Tables.load
 

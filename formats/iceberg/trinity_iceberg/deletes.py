@@ -30,7 +30,7 @@ _PATH_ID: Final = 2147483546
 
 
 class DeletesWriter(ManifestWriterV2):
-    """Writes a manifest of delete files. PyIceberg has no such writer."""
+    """A writer of a manifest of delete files, which PyIceberg lacks."""
 
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES
@@ -41,7 +41,7 @@ class DeletesWriter(ManifestWriterV2):
 
 
 class IcebergDeleteSink(PositionDeleteSink):
-    """Writes position delete files."""
+    """A sink that writes position delete files."""
 
     encoding = "PLAIN"
     """The encoding of Iceberg's own writers, which every reader knows."""

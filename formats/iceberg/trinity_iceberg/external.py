@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class IcebergScan(NativeScan):
-    """Reads a version through Iceberg's Spark reader: deletes, renamed columns, files without field ids."""
+    """A scan by Iceberg's Spark reader: it applies deletes and renamed columns, and reads files without field ids."""
 
     def __init__(
         self,

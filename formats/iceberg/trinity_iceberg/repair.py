@@ -66,7 +66,7 @@ def _readable(paths: Iterable[str]) -> Iterator[tuple[str, TableMetadata]]:
 
 
 class Repair:
-    """Goes back to the newest readable metadata file, and in it to the newest readable snapshot.
+    """A repair: it restores the newest readable metadata file, and in it the newest readable snapshot.
 
     If nothing is damaged, the definition is put back where another engine took it away, or changed it.
     """

@@ -106,7 +106,7 @@ def test_checkpoints_stand_for_the_manifests_before_them(tmp_path: Path, interva
     log = Path(table.location, "_trinity/log")
     newest = 11 // interval * interval
     assert (log / f"{newest:020d}.checkpoint.json").exists()
-    for version in range(1, newest):  # a fresh reader does not open what the checkpoint covers
+    for version in range(1, newest):  # a new reader does not open commits that the checkpoint covers
         (log / f"{version:020d}.json").write_text("not json")
     again = open_catalog(tmp_path)
     assert ids(again, table) == list(range(11))

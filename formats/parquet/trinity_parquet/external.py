@@ -176,7 +176,7 @@ def _target(table: TableHandle, definition: TableDefinition) -> FolderTarget:
 
 @dataclass(frozen=True)
 class _FolderScan(NativeScan):
-    """Reads files by column name, and partition columns from folder names, as Spark does."""
+    """A scan that reads files by column name, and partition columns from folder names, as Spark does."""
 
     location: str
     storage: pa.Schema

@@ -102,7 +102,7 @@ class _Gone(Exception):
 
 
 class Folder:
-    """Lists a folder, and remembers the footers of its files."""
+    """A folder that is listed, with a memory of its files' footers."""
 
     def __init__(self, location: str) -> None:
         self._store = ObjectStore(location)

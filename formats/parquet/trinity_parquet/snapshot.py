@@ -51,7 +51,7 @@ class _Known:
 
 
 class Snapshots:
-    """Loads versions, and keeps those used last: a version never changes.
+    """A loader of versions, which keeps the last ones used: a version never changes.
 
     A table that was dropped and made again under its name has another first manifest. A table that was put back to an
     earlier state has another manifest of the newest version.
