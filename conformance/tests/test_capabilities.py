@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from trinity.spi import (
     TableHandle,
     parse_type,
 )
+from trinity.storage import ObjectStore, commit_point
 from trinity_conformance import CHECKS, History, Report, Tally, play, run_check
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing.needs import of_shape, of_step
@@ -92,6 +94,18 @@ def test_what_works_undeclared_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     report = run_check("memory", None, "capabilities")
     assert (failing(report), report.undeclared) == ([], ["truncate", "type binary"])
     assert [r.status for r in report.results] == ["passed"]
+
+
+def test_what_a_commit_elsewhere_puts_is_no_commit_in_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish = MemoryMetadata.finish_insert
+
+    def finish_insert(self: MemoryMetadata, *arguments: Any, **options: Any) -> CommitResult:
+        ObjectStore(str(tmp_path)).put("metadata.json", b"{}")
+        return commit_point("the catalog's pointer", lambda: finish(self, *arguments, **options))
+
+    monkeypatch.setattr(MemoryMetadata, "finish_insert", finish_insert)
+    report = run_check("memory", None, "capabilities")
+    assert (failing(report), report.undeclared) == ([], [])
 
 
 def refuses_late(self: Any, table: TableHandle, txn: object = None) -> CommitResult:

@@ -120,7 +120,7 @@ def _commits(bench: _Bench) -> None:
     table = bench.made({"k": "int", "w": "int", "v": "string"})
     with inject(bench.session.connector("c"), None) as seen:
         table.upsert(_ROW)
-    if not seen.at_commit:
+    if not seen.in_storage:
         raise TrinityError("NOT_SUPPORTED", "a commit takes effect by no operation of trinity.storage")
 
 
@@ -170,7 +170,7 @@ _PARTITIONS: Final[Mapping[Capability, str]] = {
 }
 _ENGINES: Final = (Capability.PARTIAL_UPDATE, Capability.AGGREGATION, Capability.FIRST_ROW)
 
-PROBES: Final[Mapping[Capability, Callable[[_Bench], object]]] = {
+OF_CALLS: Final[Mapping[Capability, Callable[[_Bench], object]]] = {
     Capability.ROW_CHANGES: _sql("UPDATE {t} SET v = 'b' WHERE k = 1"),
     Capability.TRUNCATE: lambda bench: bench.table.truncate(),
     Capability.RESOLVE: lambda bench: bench.table.compact("resolve"),
@@ -179,13 +179,14 @@ PROBES: Final[Mapping[Capability, Callable[[_Bench], object]]] = {
     Capability.RESTORE: lambda bench: bench.table.restore(bench.first),
     Capability.REPAIR: lambda bench: bench.session.repair(bench.name, dry_run=True),
     Capability.EXTERNAL_TABLES: _external,
-    Capability.COMMITS_IN_STORAGE: _commits,
     **{c: partial(_engine, c.value) for c in _ENGINES},
     **{c: partial(_partition, field) for c, field in _PARTITIONS.items()},
     **{c: _sql("ALTER TABLE {t} " + change) for c, change in _ALTERATIONS.items()},
     **{c: partial(_type, text) for c, text in _TYPES.items()},
 }
 """Capability -> a call that needs it."""
+PROBES: Final = {**OF_CALLS, Capability.COMMITS_IN_STORAGE: _commits}
+"""The same, and what is seen of a commit."""
 
 
 def verify(

@@ -48,15 +48,15 @@ class Injection:
         fault: what goes wrong; None for nothing.
         operation: the one that went wrong, in words; empty as long as none did.
         seen: (operation, what can happen to it) of all, in their order.
-        at_commit: True once an operation by which a commit may take effect was seen within a call that commits.
         at_point: True when the operation that went wrong was such.
     """
 
     fault: Fault | None = None
     operation: str = ""
     seen: list[tuple[str, frozenset[str]]] = field(default_factory=list)
-    at_commit: bool = False
     at_point: bool = False
+    _points: set[str] = field(default_factory=set)
+    """The operations by which a commit may have taken effect, of all calls that commit."""
     _within: int = 0
     _dead: bool = False
     _mutex: Any = field(default_factory=threading.RLock)
@@ -101,6 +101,14 @@ class Injection:
         return self._turn("run", task, frozenset(("twice",))) == "twice"
 
     @property
+    def in_storage(self) -> bool:
+        """True when commits took effect by operations of a store.
+
+        Where one takes effect elsewhere, what is put within the same call is what it points to, as Iceberg's metadata.
+        """
+        return bool(self._points) and _ELSEWHERE not in self._points
+
+    @property
     def over(self) -> bool:
         """True once the process has ended: closing files afterwards has no effect."""
         return self._dead
@@ -120,8 +128,8 @@ class Injection:
             if self._dead:
                 raise Crashed("the process has ended")
             within = self._within > 0
-            self.at_commit = self.at_commit or (within and verb in _POINTS)
             point = within and (verb in _POINTS or verb == _ELSEWHERE)
+            self._points.update([verb] * point)
             fault = self.fault
             number = sum(fault is not None and fault.kind in could for _, could in self.seen)
             self.seen.append((f"{verb} {what}", kinds))
