@@ -5,17 +5,24 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
 
 from trinity_conformance.command import cli
+from trinity_conformance.command.environment import adapter
 from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.model.conditions import Condition
 from trinity_conformance.model.shapes import Column, Shape
+from trinity_conformance.playing.again import CASES_OF, play_case
+from trinity_conformance.playing.cases import Case
+from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.races import Race, Turn
+from trinity_conformance.playing.subject import TrinitySubject
 from trinity_conformance.playing.traces import Alter, Compact, Delete, History, Query, ReadPast, Reopen, Upsert, save
 from trinity_conformance.report.script import python_test, script
 
@@ -61,6 +68,20 @@ def exported(tmp_path: Path, *words: str) -> str:
     return done.output
 
 
+def exported_case(case: Case, folder: Path, *words: str) -> str:
+    done = CliRunner().invoke(cli.app, ["export", str(save(case, folder)), *words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def loaded(text: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The program as a module of its own."""
+    found = ModuleType("finding")
+    monkeypatch.setitem(sys.modules, "finding", found)
+    exec(compile(text, "finding.py", "exec"), found.__dict__)
+    return found
+
+
 def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     (folder / "finding.py").write_text(text)
     return subprocess.run([sys.executable, "finding.py"], cwd=folder, capture_output=True, text=True, check=False)
@@ -90,6 +111,62 @@ def test_the_test_of_pytest_does_the_same(tmp_path: Path) -> None:
     test = space[f"test_history_{HISTORY.id}"]
     assert callable(test)
     test(tmp_path)
+
+
+def test_a_case_written_by_hand_shows_a_planted_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "forgetful.py").write_text(FORGETFUL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "")
+    subject = TrinitySubject(adapter("forgetful:Forgetful"), None, tmp_path)
+    with pytest.raises(NonConformance, match=r"^concurrency: L7: an append") as found:
+        play_case(subject, Case("concurrency", "both appends are kept", "local"))
+    subject.close()
+    case = found.value.case
+    assert case is not None
+    text = exported_case(case, tmp_path, "--format", "forgetful:Forgetful")
+    assert f"\n{case.story}\n" in text
+    assert "trinity_conformance" not in text
+    shown = run(text, tmp_path)
+    assert (shown.returncode, "NonConformance: concurrency: an append while another" in shown.stderr) == (1, True)
+    test = exported_case(case, tmp_path, "--format", "forgetful:Forgetful", "--pytest")
+    with pytest.raises(AssertionError, match="an append while another one is under way"):
+        loaded(test, monkeypatch).__dict__[f"test_case_{case.id}"](tmp_path / "tables")
+
+
+EVERY_CASE = [(check, name) for check, (cases, _) in CASES_OF.items() for name in cases]
+OF_EACH_CHECK = dict(reversed(EVERY_CASE))
+
+
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [
+        pytest.param(check, name, id=f"{check}: {name}", marks=[pytest.mark.full] * (OF_EACH_CHECK[check] != name))
+        for check, name in EVERY_CASE
+    ],
+)
+def test_a_case_written_by_hand_shows_no_difference_without_a_fault(
+    check: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program has all that the case needs, and no name in it means two things."""
+    text = exported_case(Case(check, name, "local"), tmp_path, "--format", "parquet")
+    loaded(text, monkeypatch).__dict__["play"](str(tmp_path / "tables"))
+
+
+def test_a_case_that_this_version_lacks_is_wrong_usage(tmp_path: Path) -> None:
+    case = Case("commits", "files are round", "local")
+    done = CliRunner().invoke(cli.app, ["export", str(save(case, tmp_path)), "--format", "parquet"])
+    assert (done.exit_code, done.output) == (
+        2,
+        "this version of the suite has no case 'files are round' of 'commits'.\n",
+    )
+
+
+def test_a_race_is_only_replayed(tmp_path: Path) -> None:
+    race = Race(False, (("add",), ("add",)), (Turn(0, 4), Turn(1)))
+    done = CliRunner().invoke(cli.app, ["export", str(save(race, tmp_path)), "--format", "parquet"])
+    assert done.exit_code == 2
+    assert f"only the suite plays it, by `trinity-conformance replay {race.id} --format parquet`" in done.output
 
 
 @pytest.mark.parametrize("number", [0, 4])

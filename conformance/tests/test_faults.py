@@ -153,7 +153,7 @@ def test_a_history_with_faults_is_replayed_without_spark_and_not_exported(tmp_pa
     assert (done.exit_code, "fault 'crash after'" in done.output) == (0, True), done.output
     assert "memory: passed" in done.output
     refused = CliRunner().invoke(cli.app, ["export", trace, "--format", "memory"])
-    assert (refused.exit_code, "use replay" in refused.output) == (2, True), refused.output
+    assert (refused.exit_code, f"replay {faulty.id} --format memory" in refused.output) == (2, True), refused.output
 
 
 @pytest.mark.full

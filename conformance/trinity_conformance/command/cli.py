@@ -42,7 +42,7 @@ from trinity_conformance.playing import traces
 from trinity_conformance.playing.again import play_case
 from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.coverage import SITUATIONS
-from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.differences import NonConformance, again
 from trinity_conformance.playing.every_fault import every_fault
 from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.race_play import Races
@@ -50,6 +50,7 @@ from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
 from trinity_conformance.playing.words import story
+from trinity_conformance.report.case_script import case_script, case_test
 from trinity_conformance.report.comparison import changes, regressions
 from trinity_conformance.report.faults import hunt_to_json, show_hunt, show_kills
 from trinity_conformance.report.forms import FORMS, summarise_on_github, write
@@ -285,21 +286,21 @@ def replay(
         raise wrong_usage("--warehouse and --option are of one adapter's catalog: name it by --format.")
     console = _console(no_color)
     if isinstance(found, Race):
-        alone, again = True, partial(_race_again, console, race=found)
+        alone, replayed = True, partial(_race_again, console, race=found)
         if exhaustive:
             raise wrong_usage(f"{found.id} is a race: --exhaustive is for histories.")
     elif isinstance(found, Case):
-        alone, again = no_spark or found.executor == "local", partial(_case_again, console, case=found)
+        alone, replayed = no_spark or found.executor == "local", partial(_case_again, console, case=found)
         if exhaustive:
             raise wrong_usage(f"{found.id} is a case written by hand: --exhaustive is for histories.")
     else:
         alone = no_spark or exhaustive or found.has_faults
         found = without_spark(found) if alone else found
         play_again = _every_fault_again if exhaustive else _history_again
-        again = partial(play_again, console, history=found, folder=folder)
+        replayed = partial(play_again, console, history=found, folder=folder)
     console.print(story(found, whole=whole), markup=False)
     with crash_saved(folder), quiet():
-        outcomes = [_replayed(console, name, adapter(name), again, options, spark=not alone) for name in names]
+        outcomes = [_replayed(console, name, adapter(name), replayed, options, spark=not alone) for name in names]
     raise typer.Exit(0 if all(outcomes) else 1)
 
 
@@ -383,14 +384,26 @@ def export(
     option: _Options = None,
     folder: _Traces = traces.TRACES,
 ) -> None:
-    """Print a history as a program that needs Trinity and pyarrow alone, for a bug report."""
+    """Print a finding as a program that needs Trinity and pyarrow alone, for a bug report."""
     adapter(connector)
-    history = _trace(trace, folder)
-    if isinstance(history, (Case, Race)) or history.has_faults:
-        raise wrong_usage(f"{history.id} needs the suite, which calls the adapter itself: use replay.")
-    form = python_test if as_test else script
-    played = without_spark(history) if no_spark else history
-    typer.echo(form(played, connector, f"A finding in {connector}.", catalog_options(None, option)), nl=False)
+    found, options, title = _trace(trace, folder), catalog_options(None, option), f"A finding in {connector}."
+    if isinstance(found, Race):
+        raise _only_replayed(found.id, connector, "a race of writers in processes that the suite starts")
+    if isinstance(found, Case):
+        try:
+            text = (case_test if as_test else case_script)(found, connector, title, options)
+        except ValueError as error:
+            raise wrong_usage(f"{error}.") from error
+    elif found.has_faults:
+        raise _only_replayed(found.id, connector, "a history with a fault that the suite injects")
+    else:
+        played = without_spark(found) if no_spark else found
+        text = (python_test if as_test else script)(played, connector, title, options)
+    typer.echo(text, nl=False)
+
+
+def _only_replayed(trace: str, adapter: str, what: str) -> Exception:
+    return wrong_usage(f"{trace} is {what}: only the suite plays it, by `{again(trace, adapter)}`.")
 
 
 @app.command()

@@ -34,13 +34,22 @@ BY_HAND: Final[Mapping[str, tuple[Cases, Player]]] = {
 }
 """Check -> (its cases by name, the function that plays them). They run in this order, after the drawn histories."""
 
-_PLAYERS: Final[Mapping[str, tuple[Cases, Player]]] = {
+CASES_OF: Final[Mapping[str, tuple[Cases, Player]]] = {
     "capabilities": (
         {capability.value: (capability, probe) for capability, probe in PROBES.items()},
         lambda subject, tally, cases: verify(subject, tally, dict(cases.values())).findings,
     ),
     **BY_HAND,
 }
+"""The same, and the capabilities that an adapter may declare."""
+
+
+def case_of(case: Case) -> Any:
+    """Return what the suite has under a case's name. Raises ValueError where this version of it has no such case."""
+    cases, _ = CASES_OF.get(case.check, ({}, None))
+    if case.name not in cases:
+        raise ValueError(f"this version of the suite has no case '{case.name}' of '{case.check}'")
+    return cases[case.name]
 
 
 def play_case(subject: TrinitySubject, case: Case) -> None:
@@ -48,10 +57,8 @@ def play_case(subject: TrinitySubject, case: Case) -> None:
 
     Raises:
         NonConformance: what differed first.
-        ValueError: this version of the suite has no such case.
+        ValueError: as :func:`case_of`.
     """
-    cases, played = _PLAYERS.get(case.check, ({}, None))
-    if played is None or case.name not in cases:
-        raise ValueError(f"this version of the suite has no case '{case.name}' of '{case.check}'")
-    for failure in played(subject, Tally(), {case.name: cases[case.name]}):
+    found = case_of(case)
+    for failure in CASES_OF[case.check][1](subject, Tally(), {case.name: found}):
         raise failure

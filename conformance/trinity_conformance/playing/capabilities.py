@@ -189,9 +189,7 @@ PROBES: Final = {**OF_CALLS, Capability.COMMITS_IN_STORAGE: _commits}
 """The same, and what is seen of a commit."""
 
 
-def verify(
-    subject: TrinitySubject, tally: Tally, probes: Mapping[Capability, Callable[[_Bench], object]] = PROBES
-) -> Verified:
+def verify(subject: TrinitySubject, tally: Tally, probes: Mapping[Capability, Callable[[_Bench], object]]) -> Verified:
     """Try capabilities. One that only Spark could try, or that need not work in a bucket, counts as usable."""
     declared = subject.session.capabilities("c")
     refused, undeclared, findings = set[Capability](), set[Capability](), list[NonConformance]()

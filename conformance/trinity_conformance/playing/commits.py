@@ -523,7 +523,7 @@ def _bounds_of_other_types_lose_no_row(bench: _Bench) -> None:
 
 
 def _find_all(bench: _Bench, bounds: Mapping[str, tuple[Json, ...]]) -> None:
-    for kind, values in _of_types(bounds, bench.can):
+    for kind, values in _tried_types(bounds, bench.can):
         table = bench.make(key=("k",), kind=kind, properties={"watermark-key": "v"})
         values = (*values, None)
         bench.commit(table, [_rows((n, 1, decode(kind, value)), kind=kind) for n, value in enumerate(values)])
@@ -535,7 +535,7 @@ def _find_all(bench: _Bench, bounds: Mapping[str, tuple[Json, ...]]) -> None:
                     _finds(table, where, number)
 
 
-def _of_types(
+def _tried_types(
     bounds: Mapping[str, tuple[Json, ...]], can: Collection[Capability]
 ) -> Sequence[tuple[str, tuple[Json, ...]]]:
     return with_types([*bounds.items()], lambda item: item[:1], can)
@@ -543,7 +543,7 @@ def _of_types(
 
 def _statistics_hold(bench: _Bench) -> None:
     """Check that the statistics of files hold for each of their rows, for readers who leave files out by them (L9)."""
-    for kind, values in _of_types({**_BOUNDS, **_BOUNDS_OF_SPARK}, bench.can):
+    for kind, values in _tried_types({**_BOUNDS, **_BOUNDS_OF_SPARK}, bench.can):
         table = bench.make(kind=kind, properties={"watermark-key": "v"})
         rows = [(number, 1, decode(kind, value)) for number, value in enumerate((*values, None))]
         bench.commit(table, [_rows(*pair, kind=kind) for pair in pairwise(rows)])

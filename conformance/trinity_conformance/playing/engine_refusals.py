@@ -23,7 +23,7 @@ from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 from trinity_conformance.playing.traces import Executor
 
 _CHECK: Final = "engine-options"
-_NESTED: Final = "array<struct<id:int,x:int>>"
+_PARTS: Final = "array<struct<id:int,x:int>>"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ _TABLES: Final[Mapping[str, _Table]] = {
         ({"k": 1, "total": 1, "top": 1, "kind": "+I"},),
     ),
     "sets": _Table(
-        {"k": "int!", "hll": "binary", "theta": "binary", "r32": "binary", "r64": "binary", "parts": _NESTED},
+        {"k": "int!", "hll": "binary", "theta": "binary", "r32": "binary", "r64": "binary", "parts": _PARTS},
         {"merge-engine": "aggregation", "fields.hll.aggregate-function": "hll_sketch",
          "fields.theta.aggregate-function": "theta_sketch", "fields.r32.aggregate-function": "rbm32",
          "fields.r64.aggregate-function": "rbm64", "fields.parts.aggregate-function": "nested_update",

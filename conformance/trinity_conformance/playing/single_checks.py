@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import product
@@ -51,16 +52,24 @@ def try_checks(
         except LeftToSpark:
             continue
         except Exception as error:
-            failure = _failure(check_id, name, error)
+            failure = _failure(check_id, name, error, rules_of(check))
             failure.case = record.case(check_id, name, executor)
             found.append(failure)
         tally.observations[check_id] += 1
     return found
 
 
-def _failure(check_id: str, name: str, error: Exception) -> NonConformance:
+def rules_of(check: Callable[[_Bench], None]) -> tuple[str, ...]:
+    """Return the ids of the rules that a check is about, as its docstring names them."""
+    return tuple(re.findall(r"\b[A-Z]\d{1,2}\b", check.__doc__ or ""))
+
+
+def _failure(check_id: str, name: str, error: Exception, rules: tuple[str, ...]) -> NonConformance:
+    """Return what a check has found, with the rules that were broken: one that it names itself, or all of its own."""
     if isinstance(error, NonConformance):
+        if not error.message.startswith(tuple(f"{rule}:" for rule in rules)):
+            error.message = f"{' '.join(rules)}: {error.message}"
         return error
     if isinstance(error, TrinityError):
-        return NonConformance(check_id, f"{name}: {error}")
-    return NonConformance(check_id, f"{name}: {type(error).__name__}: {str(error)[:400]}")
+        return NonConformance(check_id, f"{' '.join(rules)}: {name}: {error}")
+    return NonConformance(check_id, f"{' '.join(rules)}: {name}: {type(error).__name__}: {str(error)[:400]}")

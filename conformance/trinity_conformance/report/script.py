@@ -99,13 +99,14 @@ def frame(session, *chunks):
     return whole
 
 '''
-_TAIL: Final = """
+TAIL: Final = """
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         play(folder)
     print("no difference")
 """
+"""How a program ends that plays by ``play``."""
 _TEST: Final = """
 
 def test_history_{id}(tmp_path):
@@ -122,7 +123,7 @@ def script(history: History, connector: str, title: str, options: Mapping[str, s
         title: one line about the difference.
         options: further settings of the catalog.
     """
-    return _program(history, connector, title, options or {}) + _TAIL
+    return _program(history, connector, title, options or {}) + TAIL
 
 
 def python_test(history: History, connector: str, title: str, options: Mapping[str, str] | None = None) -> str:
@@ -130,19 +131,30 @@ def python_test(history: History, connector: str, title: str, options: Mapping[s
     return _program(history, connector, title, options or {}) + _TEST.format(id=history.id)
 
 
-def _program(history: History, connector: str, title: str, options: Mapping[str, str]) -> str:
+def titled(text: str) -> str:
+    """Return a text as it may stand in a docstring."""
+    return text.replace("\\", "/").replace('"', "'")
+
+
+def catalog_of(connector: str, options: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    """Return the import that names an adapter, and its catalog's settings as source text."""
     module, _, name = connector.partition(":")
+    further = "".join(f", {key!r}: {value!r}" for key, value in options.items())
+    return f"from {module} import {name}" if name else "", {"connector": name or repr(module), "options": further}
+
+
+def _program(history: History, connector: str, title: str, options: Mapping[str, str]) -> str:
+    origin, settings = catalog_of(connector, options)
     by_frame = any(isinstance(s, Upsert) and s.path == "spark" for s in history.steps)
     executors = {step.executor for step in history.steps}
     head = _HEAD.format(
-        title=title.replace("\\", "/").replace('"', "'"),
+        title=titled(title),
         id=history.id,
-        imports=f"from {module} import {name}\n" if name else "",
-        connector=name or repr(module),
-        options="".join(f", {key!r}: {value!r}" for key, value in options.items()),
+        imports=f"{origin}\n" if origin else "",
         engine="local" if executors == {"local"} else "auto",
         frame=_FRAME if by_frame else "",
         padding='.rstrip(" ") if isinstance(value, str) else value' if _pads(history.shape) else "",
+        **settings,
     )
     return head + "".join(f"    {line}\n" for line in _Body(history).lines())
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from trinity.spi import ENTRY_POINT_GROUP, EVERYTHING, Capability, Format
 from trinity_conformance.generate.races import races
 from trinity_conformance.playing.again import BY_HAND
-from trinity_conformance.playing.capabilities import verify
+from trinity_conformance.playing.capabilities import PROBES, verify
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.first_steps import first_steps
 from trinity_conformance.playing.observations import Tally
@@ -190,7 +190,7 @@ class _Run:
         if self.wants("capabilities"):
             self.tell("capabilities")
             with self.guarded("capabilities"):
-                verified = verify(self.subject, self.tally)
+                verified = verify(self.subject, self.tally, PROBES)
                 self.undeclared, self.subject.capabilities = verified.undeclared, verified.usable
                 self.keep(verified.findings)
             self.ended.add("capabilities")

@@ -1,0 +1,142 @@
+"""The part of the suite that a function needs, as the text of one module: what it uses, and what that uses in turn."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Final, TypeAlias
+
+_SUITE: Final = "trinity_conformance."
+_Defined: TypeAlias = tuple[str, str]
+"""A module, and a name that it defines."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A module of the suite.
+
+    Attributes:
+        text: its text.
+        order: the names that it defines, in order.
+        nodes: name -> what defines it.
+        imported: name -> (module, its name there; empty for the module itself).
+    """
+
+    text: str
+    order: tuple[str, ...]
+    nodes: dict[str, ast.stmt] = field(repr=False)
+    imported: dict[str, _Defined] = field(repr=False)
+
+    def lines(self, name: str) -> str:
+        """Return the text that defines a name, with its decorators."""
+        node = self.nodes[name]
+        first = min(part.lineno for part in (node, *getattr(node, "decorator_list", ())))
+        return "\n".join(self.text.splitlines()[first - 1 : node.end_lineno])
+
+
+@cache
+def _source(module: str) -> _Source:
+    text = inspect.getsource(import_module(module))
+    nodes, imported = dict[str, ast.stmt](), dict[str, _Defined]()
+    for node in ast.parse(text).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                nodes[name] = node
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                nodes[name] = node
+            case ast.Import(names=names):
+                imported.update({found.asname or found.name: (found.name, "") for found in names})
+            case ast.ImportFrom(module=str(origin), names=names):
+                imported.update({found.asname or found.name: (origin, found.name) for found in names})
+    return _Source(text, tuple(nodes), nodes, imported)
+
+
+class Bundle:
+    """Definitions of the suite, without what they are annotated with, and in an order in which they can be run.
+
+    Args:
+        given: names that the program has already, whatever they mean in the suite.
+    """
+
+    def __init__(self, given: Collection[str]) -> None:
+        self._given = given
+        self._modules = dict[str, set[str]]()
+        """Module -> names of it."""
+        self._begun = set[_Defined]()
+        self._imports = set[str]()
+        self._owners = dict[str, _Defined]()
+
+    def add(self, expression: str, module: str) -> None:
+        """Add what an expression needs that is evaluated in a module of the suite."""
+        self._follow(ast.parse(expression), module)
+
+    @property
+    def imports(self) -> str:
+        """The imports of what is not of the suite."""
+        return "\n".join(sorted(self._imports))
+
+    @property
+    def definitions(self) -> str:
+        """The definitions."""
+        sources = ((_source(module), self._modules[module]) for module in self._in_order())
+        return "\n\n\n".join(source.lines(name) for source, names in sources for name in source.order if name in names)
+
+    def _in_order(self) -> list[str]:
+        """Return the modules, each after those that it imports."""
+        found = list[str]()
+
+        def add(module: str) -> None:
+            for origin, _ in _source(module).imported.values():
+                if origin in self._modules and origin not in found:
+                    add(origin)
+            if module not in found:
+                found.append(module)
+
+        for module in self._modules:
+            add(module)
+        return found
+
+    def _follow(self, node: ast.AST, module: str) -> None:
+        for name in _used(node):
+            if name not in self._given:
+                self._include(name, module)
+
+    def _include(self, name: str, module: str) -> None:
+        source = _source(module)
+        if name in source.imported:
+            origin, there = source.imported[name]
+            if origin.startswith(_SUITE):
+                self._include(there, origin)
+                self._own(name, (origin, there))
+            else:
+                self._own(name, (origin, there))
+                self._imports.add(_import(name, origin, there))
+        elif name in source.nodes and (module, name) not in self._begun:
+            self._begun.add((module, name))
+            self._own(name, (module, name))
+            self._follow(source.nodes[name], module)
+            self._modules.setdefault(module, set()).add(name)
+
+    def _own(self, name: str, defined: _Defined) -> None:
+        if self._owners.setdefault(name, defined) != defined:
+            raise ValueError(f"'{name}' means two things in a program: {self._owners[name]} and {defined}")
+
+
+def _import(name: str, origin: str, there: str) -> str:
+    renamed = "" if name == (there or origin) else f" as {name}"
+    return f"from {origin} import {there}{renamed}" if there else f"import {origin}{renamed}"
+
+
+def _used(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node reads; annotations are text, as in all modules of the suite."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    for part, value in ast.iter_fields(node):
+        if part not in ("annotation", "returns"):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from _used(child)
