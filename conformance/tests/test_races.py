@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.budgets import QUICK
 from trinity.spi import EVERYTHING, Format, SplitSource, TableHandle
+from trinity.storage import TableVersion
 from trinity_conformance import run_check
 from trinity_conformance.command import cli
 from trinity_conformance.generate.races import races
@@ -142,6 +144,34 @@ class _Unreadable(SharedMetadata):
 
 class Unreadable(SharedFormat):
     metadata = _Unreadable
+
+
+class _OwnLast(SharedMetadata):
+    """Remembers the newest version that this process has seen or committed."""
+
+    def __init__(self, catalog: str, warehouse: str) -> None:
+        super().__init__(catalog, warehouse)
+        self._known: dict[str, int] = {}
+
+    def newest_version(self, table: TableHandle) -> int:
+        return self._known.setdefault(table.location, super().newest_version(table))
+
+    def write_version(self, table: TableHandle, version: TableVersion) -> None:
+        super().write_version(table, version)
+        self._known[table.location] = version.number
+
+
+class OwnLast(SharedFormat):
+    metadata = _OwnLast
+
+
+def test_what_one_process_shows_alone_is_made_small(tmp_path: Path) -> None:
+    """It is seen before the first race, when a process that is to take part in it tries every action."""
+    [failure] = run_check(OwnLast, None, "writers", QUICK).failures
+    assert failure.race is not None
+    assert ([*map(len, failure.race.writers)], failure.race.turns) == ([1], ())
+    with raced(OwnLast, tmp_path) as played, pytest.raises(NonConformance, match="no serial order"):
+        played.play(failure.race, Tally())
 
 
 def test_a_table_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:

@@ -30,13 +30,16 @@ class Races:
 
     def play(self, race: Race, tally: Tally) -> None:
         """Play a race; raises as :func:`_play_race`."""
+        alone = len(race.writers) == 1
         while len(self._processes) < len(race.writers):
-            self._processes.append(self._started())
+            self._processes.append(started(self._subject.settings) if alone else self._warm())
         try:
             _play_race(self._subject, race, self._processes, tally)
         except NonConformance:
             self._end()  # they are amid something
             raise
+        if alone:
+            self._end()
 
     def failure_of(self, race: Race, tally: Tally) -> NonConformance | None:
         """Play a race; return its failure, None where it passes."""
@@ -46,8 +49,11 @@ class Races:
             return failure
         return None
 
-    def _started(self) -> RaceProcess:
-        """Return a new process that has written once alone: its modules are loaded, and its speed is known."""
+    def _warm(self) -> RaceProcess:
+        """Return a new process that has written once alone: its modules are loaded, and its speed is known.
+
+        If that fails, it is a race of one process, which is played, and made small, in one that has written nothing.
+        """
         process, begun = started(self._subject.settings), monotonic()
         can = (name for name, action in RACE_ACTIONS.items() if action.needs <= self._subject.capabilities)
         try:

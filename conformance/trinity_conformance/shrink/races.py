@@ -33,6 +33,8 @@ def shrink_race(
 
 def _smaller(race: Race) -> Iterator[Race]:
     """Yield smaller races, the most promising first."""
+    if len(race.writers) == 1 and len(race.writers[0]) > 2:
+        yield from (replace(race, writers=((name,),)) for name in race.writers[0])
     if len(race.writers) > 2:
         yield from (_without(race, writer) for writer in range(len(race.writers)))
     for writer, names in enumerate(race.writers):
