@@ -52,14 +52,14 @@ def try_checks(
         except LeftToSpark:
             continue
         except Exception as error:
-            failure = _failure(check_id, name, error, rules_of(check))
+            failure = _failure(check_id, name, error, _rules_of(check))
             failure.case = record.case(check_id, name, executor)
             found.append(failure)
         tally.observations[check_id] += 1
     return found
 
 
-def rules_of(check: Callable[[_Bench], None]) -> tuple[str, ...]:
+def _rules_of(check: Callable[[_Bench], None]) -> tuple[str, ...]:
     """Return the ids of the rules that a check is about, as its docstring names them."""
     return tuple(re.findall(r"\b[A-Z]\d{1,2}\b", check.__doc__ or ""))
 

@@ -141,7 +141,7 @@ def _probe(name: str) -> str:
 
 
 def case_script(case: Case, connector: str, title: str, options: Mapping[str, str] | None = None) -> str:
-    """Return a program that ends with an error where the case finds something. Arguments as for :func:`script`.
+    """Return a program that ends with an error where the case finds something. Arguments as for a history.
 
     Raises:
         ValueError: this version of the suite has no such case.
