@@ -140,7 +140,8 @@ def test_the_checks_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> No
     newer = replace(IDEMPOTENCE, id="newer", since="0.10.0")
     monkeypatch.setattr(checks, "CHECKS", (IDEMPOTENCE, newer))
     assert [c.id for c in checks_as_of("0.9.1")] == ["idempotence"]
-    assert [c.id for c in checks_as_of("0.10.0")] == ["idempotence", "newer"]
+    for version in ("0.10.0", "0.10", "0"):
+        assert [c.id for c in checks_as_of(version)] == ["idempotence", "newer"]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,8 @@ def test_the_checks_of_an_earlier_version(monkeypatch: pytest.MonkeyPatch) -> No
         (["nowhere:Format"], "cannot be imported"),
         (["memory", "--as-of", "new"], "'new' is no version"),
         (["memory", "--as-of", "9.9"], "'9.9' is to come"),
+        (["memory", "--as-of", "0.0.9"], "'0.0.9' is before the first version of the suite, 0.1.0"),
+        (["memory", "--as-of", "9.9", "--check", "split"], "'9.9' is to come"),
         (["memory", "--report", "none/x.json"], "There is no folder 'none'"),
         (["memory", "--report", "x.pdf"], "There is no form of a report '.pdf'"),
     ],

@@ -191,13 +191,16 @@ def _check_forms(files: Sequence[Path]) -> None:
 
 def _checks(check: str | None, as_of: str | None) -> int:
     """Return how many checks are asked for."""
-    if check is not None:
-        known("check", check, [c.id for c in CHECKS])
-        return 1
     try:
-        return len(CHECKS if as_of is None else checks_as_of(as_of))
+        had = CHECKS if as_of is None else checks_as_of(as_of)
     except ValueError as error:
         raise wrong_usage(f"--as-of: {error}.") from error
+    if check is None:
+        return len(had)
+    known("check", check, [c.id for c in CHECKS])
+    if check not in [c.id for c in had]:
+        raise wrong_usage(f"--as-of: the suite of {as_of} had no check '{check}'.")
+    return 1
 
 
 @app.command()

@@ -294,15 +294,17 @@ def check_of(check_id: str) -> Check:
 
 
 def checks_as_of(version: str) -> list[Check]:
-    """Return the checks that a version of the suite had.
+    """Return the checks that a version of the suite had; of ``0.1`` those that any version 0.1.x had.
 
     Raises:
-        ValueError: the text is no version, as ``0.1.0``, or a later one than all checks.
+        ValueError: the text is no version, as ``0.1.0``, or one that is to come, or one before the first.
     """
     wanted, newest = _numbers(version), max(_numbers(check.since) for check in CHECKS)
     if wanted[: len(newest)] > max(newest, _numbers(__version__)):
         raise ValueError(f"'{version}' is to come: this is the suite of {__version__}")
-    return [check for check in CHECKS if _numbers(check.since) <= wanted]
+    if found := [check for check in CHECKS if _numbers(check.since)[: len(wanted)] <= wanted]:
+        return found
+    raise ValueError(f"'{version}' is before the first version of the suite, {min(check.since for check in CHECKS)}")
 
 
 def _numbers(version: str) -> tuple[int, ...]:
