@@ -17,7 +17,8 @@ import pytest
 from tests.support.adapter import KEYED, append, code_of, stored
 from tests.support.iceberg_lake import open_catalog
 from tests.support.postgres import RunningServer
-from trinity_iceberg import IcebergConnector, sql_limits
+from trinity_iceberg import IcebergConnector
+from trinity_iceberg.sql_limits import ANSWER_S, CONNECT_S
 
 
 class Relay:
@@ -81,15 +82,11 @@ def test_the_first_statement_after_a_restart_works(tmp_path: Path, postgres_serv
         assert [row["id"] for row in stored(lake, table)] == [1, 2]
 
 
-def test_a_server_that_hangs_is_told(
-    tmp_path: Path, database: dict[str, Any], relay: Relay, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_hangs_is_told(tmp_path: Path, database: dict[str, Any], relay: Relay) -> None:
     with lake_at(tmp_path, database, port=relay.port) as lake:
         table = lake.metadata.create_table(KEYED)
         append(lake, table, (1, "a"))
-        with monkeypatch.context() as patch:
-            patch.setattr(sql_limits, "ANSWER_S", 0.5)
-            patch.setattr(sql_limits, "CONNECT_S", 1)
+        with ANSWER_S.set_to(0.5), CONNECT_S.set_to(1):
             relay.open.clear()
             for call in (lambda: lake.metadata.get_splits(table), lambda: append(lake, table, (2, "b"))):
                 code, message = code_of(call)

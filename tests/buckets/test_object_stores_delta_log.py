@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
-from types import SimpleNamespace
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import deltalake
@@ -16,11 +16,10 @@ from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, refusa
 from tests.support.changes import feed
 from tests.support.object_store import ObjectServer
 from trinity import Session, Table
+from trinity.clock import clock_ahead
 from trinity.storage import Location
 
-pytestmark = pytest.mark.parametrize("lake", ["delta"], indirect=True)
-
-DAY_S = 24 * 3600
+pytestmark = [pytest.mark.inner, pytest.mark.parametrize("lake", ["delta"], indirect=True)]
 
 
 def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> deltalake.DeltaTable:
@@ -117,11 +116,6 @@ def test_delta_finds_that_checksums_add_up(
 # -- clean-up ---------------------------------------------------------------------------------------------
 
 
-def in_days(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
-    """Let the next commits clean up as if this many days had passed."""
-    monkeypatch.setattr("trinity_delta.own_log.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S))
-
-
 def fill(table: Table, first: int, last: int) -> None:
     """Commit one row a version, from number ``first`` to number ``last``."""
     for number in range(first, last + 1):
@@ -135,12 +129,12 @@ def frequent(s3: Session) -> Table:
 
 
 @pytest.fixture
-def cleaned(frequent: Table, monkeypatch: pytest.MonkeyPatch) -> Table:
+def cleaned(frequent: Table) -> Iterator[Table]:
     """Make a table of ten versions. When the eighth was committed, all earlier ones had expired."""
     fill(frequent, 1, 7)
-    in_days(monkeypatch, 32)
-    fill(frequent, 8, 10)
-    return frequent
+    with clock_ahead(timedelta(days=32)):
+        fill(frequent, 8, 10)
+        yield frequent
 
 
 def test_a_log_is_cleaned_up_to_a_checkpoint(cleaned: Table, object_server: ObjectServer, lake: BucketLake) -> None:
@@ -168,13 +162,13 @@ def test_a_log_is_cleaned_up_to_a_checkpoint(cleaned: Table, object_server: Obje
 
 
 def test_a_session_that_knew_the_log_before_finds_it_cleaned_up(
-    frequent: Table, lake: BucketLake, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+    frequent: Table, lake: BucketLake, object_server: ObjectServer
 ) -> None:
     fill(frequent, 1, 7)
     with lake.connect() as first, lake.connect() as second:
         assert first.table("t").splits() == second.table("t").splits()
-        in_days(monkeypatch, 32)
-        fill(frequent, 8, 10)
+        with clock_ahead(timedelta(days=32)):
+            fill(frequent, 8, 10)
         table = first.table("t")
         assert "oldest readable one is 4" in refusal("INVALID_ARGUMENTS", lambda: table.splits(2))
         assert table.splits(5) == frequent.splits(5)
@@ -183,9 +177,7 @@ def test_a_session_that_knew_the_log_before_finds_it_cleaned_up(
     assert len(stored(object_server, frequent)) == 10
 
 
-def test_a_deletion_that_is_cut_off_is_taken_up(
-    frequent: Table, lake: BucketLake, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deletion_that_is_cut_off_is_taken_up(frequent: Table, lake: BucketLake, object_server: ObjectServer) -> None:
     fill(frequent, 1, 7)
     for number in range(3):  # the lowest first
         object_server.files.delete_file(f"{frequent.location[5:]}/_delta_log/{number:020d}.json")
@@ -194,8 +186,8 @@ def test_a_deletion_that_is_cut_off_is_taken_up(
         assert table.splits() == frequent.splits()
         assert "oldest readable one is 4" in refusal("INVALID_ARGUMENTS", lambda: table.splits(3))
         assert table.connector.metadata.history(table.handle)[0].version == 4
-        in_days(monkeypatch, 32)
-        fill(table, 8, 8)
+        with clock_ahead(timedelta(days=32)):
+            fill(table, 8, 8)
     assert min(log_names(object_server, frequent)) == f"{4:020d}.checkpoint.parquet"
 
 
@@ -207,17 +199,15 @@ def test_a_deletion_that_is_cut_off_is_taken_up(
         pytest.param({"delta.logRetentionDuration": "interval 9 weeks"}, 62, marks=pytest.mark.full),
     ],
 )
-def test_what_is_not_to_go_stays(
-    s3: Session, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], days: int
-) -> None:
+def test_what_is_not_to_go_stays(s3: Session, object_server: ObjectServer, settings: dict[str, str], days: int) -> None:
     table = s3.create_table("t", COLUMNS, properties={**settings, "delta.checkpointInterval": "2"})
     fill(table, 1, 3)
-    in_days(monkeypatch, days)
-    fill(table, 4, 4)
+    with clock_ahead(timedelta(days=days)):
+        fill(table, 4, 4)
     names = log_names(object_server, table)
     assert {f"{number:020d}.json" for number in range(5)} < names
-    in_days(monkeypatch, 66)
-    fill(table, 5, 6)
+    with clock_ahead(timedelta(days=66)):
+        fill(table, 5, 6)
     assert (log_names(object_server, table) >= names) == ("delta.enableExpiredLogCleanup" in settings)
 
 

@@ -115,7 +115,7 @@ def test_a_store_that_says_nothing_is_named(lake: BucketLake, object_server: Obj
         message = refusal("FILESYSTEM_ERROR", lake.connect)
     assert str(object_server.proxy.port) in message
     often = Counter((request.method, request.path) for request in unanswered)
-    assert max(often.values()) * SILENCE <= timedelta(seconds=30), often
+    assert max(often.values()) * SILENCE.value <= timedelta(seconds=30), often
 
 
 def test_a_store_that_puts_over_what_is_there_is_refused(object_server: ObjectServer) -> None:

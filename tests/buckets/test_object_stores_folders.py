@@ -22,6 +22,9 @@ from tests.support.turns import without_turns
 from trinity import Session, Table
 from trinity.spi import SinkId
 from trinity.storage import Location, ObjectStore
+from trinity.storage.s3 import LONGEST_COPY
+
+pytestmark = pytest.mark.inner
 
 KEYED = {"primary-key": "k", "watermark-key": "ts"}
 FIRST = pa.table({"k": [1, 2, 3], "ts": [1, 1, 1], "v": ["a", "b", "c"], "p": ["x y", "x y", "z%"]})
@@ -139,15 +142,15 @@ def test_rows_come_into_the_folder(theirs: Table, lake: BucketLake, object_serve
 
 
 def test_what_is_refused_leaves_the_folder_as_it_was(
-    theirs: Table, s3: Session, object_server: ObjectServer, folder: str, monkeypatch: pytest.MonkeyPatch
+    theirs: Table, s3: Session, object_server: ObjectServer, folder: str
 ) -> None:
     there = objects(object_server, folder)
     refusal("NOT_SUPPORTED", lambda: theirs.vacuum("0 seconds"))
     refusal("NOT_SUPPORTED", lambda: theirs.upsert(SECOND, txn=("load", 1)))
     refusal("NOT_SUPPORTED", lambda: theirs.connector.metadata.truncate(theirs.handle))
     refusal("CONSTRAINT_VIOLATION", lambda: theirs.upsert(SECOND.set_column(0, "k", pa.nulls(2, pa.int64()))))
-    monkeypatch.setattr("trinity.storage.s3.S3.longest_copy", 100)
-    assert "at most 100" in refusal("NOT_SUPPORTED", lambda: theirs.upsert(SECOND))
+    with LONGEST_COPY.set_to(100):
+        assert "at most 100" in refusal("NOT_SUPPORTED", lambda: theirs.upsert(SECOND))
     s3.drop_table("theirs")
     assert objects(object_server, folder) == there
 
@@ -278,9 +281,9 @@ def test_ties_are_decided_by_when_files_came(dated: Dated) -> None:
     assert merged(table) == merged(dated.table) == [(1, "ours again")]
 
 
-def test_the_time_of_a_commit_is_that_of_the_store(dated: Dated, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_commit_is_that_of_the_store(dated: Dated) -> None:
     """By another clock, a file of Trinity would be ordered before files that others add later."""
-    monkeypatch.setattr(dated.stored, "slow", timedelta(hours=1))
+    dated.stored.slow = timedelta(hours=1)
     dated.put("zzz.parquet", "theirs", -3660)
     table = dated.table
     upsert(table, "ours")

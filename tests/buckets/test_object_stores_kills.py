@@ -12,8 +12,9 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Final
 
 import pytest
@@ -40,6 +41,9 @@ from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
 from tests.support.paths import TESTS
 from trinity import Column, Session
+from trinity.clock import clock_ahead
+
+pytestmark = pytest.mark.inner
 
 ELSEWHERE: Final = {"region": "eu-west-1"}
 """Options for the same store under which the process has not yet tested conditional puts."""
@@ -54,10 +58,10 @@ COMPACTIONS: Final = ("minor", "resolve", "full")
 
 
 @pytest.fixture(autouse=True)
-def hasty_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
+def later() -> Iterator[None]:
     """Let a vacuum remove metadata of the last ten minutes, which it would keep."""
-    for module in ("trinity_iceberg.expire", "trinity_parquet.metadata"):
-        monkeypatch.setattr(f"{module}.COMMIT_TIMEOUT_S", -1)
+    with clock_ahead(timedelta(minutes=15)):
+        yield
 
 
 def test_an_append_that_is_killed_at_any_request(lake: BucketLake, object_server: ObjectServer) -> None:

@@ -15,7 +15,7 @@ from tests.support.changes import applied, defined_changes, feed, rows_at
 from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.cli.tail import follow, print_changes
-from trinity.engine.feed.spark import change_feed
+from trinity.engine.feed.spark.change_feed import COMMITS_IN_EXPRESSION
 
 pytestmark = pytest.mark.inner
 
@@ -87,14 +87,14 @@ def test_the_feed_is_what_reads_of_each_version_say(session: Session, fmt: str, 
     assert len(net) == len(rows_at(table))
 
 
-def test_the_times_of_many_commits(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_times_of_many_commits(session: Session) -> None:
     table = made(session, "parquet", "arrival")
     for n in range(3):
         put(table, (1, n, "a", n), (n, n, "b", n))
     found = feed(table, 0)
     assert {version for _, version, _ in found} == {1, 2, 3}
-    monkeypatch.setattr(change_feed, "_FEW", 1)
-    assert feed(table, 0) == found
+    with COMMITS_IN_EXPRESSION.set_to(1):
+        assert feed(table, 0) == found
 
 
 @pytest.mark.tiered

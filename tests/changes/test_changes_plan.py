@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.changes import defined_changes, feed
 from trinity import Session, Table
-from trinity.engine.feed.spark import appends
+from trinity.engine.feed.spark.appends import MOST_KEYS
 
 pytestmark = pytest.mark.inner
 
@@ -71,10 +71,7 @@ def test_base_rows_are_picked_by_their_keys(session: Session, tiered_fmt: str) -
 
 @pytest.mark.full
 @pytest.mark.parametrize("few", [True, False])
-def test_keys_that_have_no_bounds_and_many_keys(
-    session: Session, fmt: str, few: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(appends, "_FEW", 500_000 if few else 0)
+def test_keys_that_have_no_bounds_and_many_keys(session: Session, fmt: str, few: bool) -> None:
     table = made(session, fmt, "DOUBLE")
     kind = pa.float64()
     first = put(table, kind, *((float(k), 10, f"v{k}") for k in range(20)), (math.nan, 10, "nan"))
@@ -82,7 +79,8 @@ def test_keys_that_have_no_bounds_and_many_keys(
     put(table, kind, (99.0, 20, "new"), (math.nan, 20, "now"))
     put(table, kind, (99.5, 20, "newer"), (3.0, 5, "late"), (4.0, 15, "on"))
     last = put(table, kind, (-math.inf, 20, "x"), (99.0, 30, "again"))
-    found = feed(table, first)
+    with MOST_KEYS.set_to(500_000 if few else 0):
+        found = feed(table, first)
     nan = {change for change in found if math.isnan(change[2][0])}  # found by isnan, as NaN equals nothing in Python
     assert sorted((kind, row[1:]) for kind, _, row in nan) == [
         ("update_postimage", (20, "now")),

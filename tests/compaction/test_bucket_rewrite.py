@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,10 @@ import pytest
 
 from tests.support.resolve import base
 from trinity import Column, Session, Table
+from trinity.engine.reading.plan import MOST_LOCAL_BYTES
 from trinity.spi import Tier
+
+pytestmark = pytest.mark.inner
 
 Row = dict[str, Any]
 
@@ -28,10 +32,10 @@ KEYS = {"whole": ["number"], "in parts": ["name", "number"], "text": ["name"]}
 
 
 @pytest.fixture(params=["here", "by Spark"])
-def folded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def folded(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fold logs in this process, as a local Spark does, or by Spark, as a cluster does."""
-    if request.param == "by Spark":
-        monkeypatch.setattr("trinity.engine.reading.plan.MOST_LOCAL_BYTES", 0)
+    with MOST_LOCAL_BYTES.set_to(0 if request.param == "by Spark" else MOST_LOCAL_BYTES.value):
+        yield
 
 
 def made(session: Session, fmt: str, key: list[str], **options: str) -> Table:

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 
 from trinity import Column, Session, Table
-from trinity.engine.compacting import levels
 from trinity.engine.compacting.after_commit import THREAD
-from trinity.engine.compacting.levels import LEVELLED_SHARE, fresh_commits, newest_runs
+from trinity.engine.compacting.levels import FAN, LEVELLED_SHARE, fresh_commits, newest_runs
 from trinity.engine.streaming import background
 from trinity.merge.strength import Strength
 from trinity.spi import CommitResult, DataFile, Origin, Tier
@@ -62,7 +61,7 @@ class Writer:
         folded = newest_runs(self.files, self.every)
         assert folded == self.files[-len(folded) :], "adjacent commits up to the newest"
         rows_of_base = sum(f.rows for f in base)
-        full = len(base) + len(folded) == len(self.files) and self.appended >= (1 + LEVELLED_SHARE) * rows_of_base
+        full = len(base) + len(folded) == len(self.files) and self.appended >= (1 + LEVELLED_SHARE.value) * rows_of_base
         folded = self.files if full else folded
         rows = sum(f.rows for f in folded)
         made = log_file(max(f.commit or 0 for f in folded), rows, Tier.BASE if full else Tier.LOG)
@@ -139,12 +138,10 @@ def rested(table: Table) -> Table:
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", *(pytest.param(e, marks=pytest.mark.full) for e in [*ENGINES][1:])])
-def test_folds_in_levels_change_no_read(
-    session: Session, tiered_fmt: str, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@FAN.set_to(2)
+@LEVELLED_SHARE.set_to(99.0)  # the base has few rows
+def test_folds_in_levels_change_no_read(session: Session, tiered_fmt: str, engine: str) -> None:
     """A table that is not compacted has the same rows: late ones, ties, tombstones and NULLs among them."""
-    monkeypatch.setattr(levels, "FAN", 2)
-    monkeypatch.setattr("trinity.engine.compacting.plan.LEVELLED_SHARE", 99.0)  # the base has few rows
     chance = random.Random(engine)
     trigger: dict[str, Any] = {"compaction.trigger.commits": "3"}
     left, folded = (

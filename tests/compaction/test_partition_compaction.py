@@ -12,7 +12,11 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.support.partitions import TEXTS, by_partition, plain_table, put
 from trinity import Column, Session, Table, TrinityError
+from trinity.engine.compacting.spark.rows import TASK_BYTES
 from trinity.spi import Tier
+from trinity.storage.merge_sinks import FILE_BYTES
+
+pytestmark = pytest.mark.inner
 
 
 def rows(table: Table, **options: Any) -> set[tuple[str, int, str]]:
@@ -74,14 +78,12 @@ def test_l3_folding_the_log_stays_within_partitions(regions: Table) -> None:
 
 
 @pytest.mark.parametrize("fmt", ["parquet"], indirect=True)
-def test_compaction_splits_partitions_that_are_large_or_have_buckets(
-    regions: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@FILE_BYTES.set_to(1)
+@TASK_BYTES.set_to(2000)
+def test_compaction_splits_partitions_that_are_large_or_have_buckets(regions: Table) -> None:
     put(regions, ["eu", "us"], range(200), 10, "a")
     put(regions, ["us"], range(100), 20, "b")
     before = rows(regions)
-    monkeypatch.setattr("trinity.engine.compacting.spark.rows.FILE_BYTES", 1)
-    monkeypatch.setattr("trinity.engine.compacting.spark.rows._TASK_BYTES", 2000)
     regions.compact(full=True)
     assert rows(regions) == before
     files = sorted(regions.splits().files, key=lambda f: (f.partition["region"], f.stats["id"].min))

@@ -6,7 +6,6 @@ import datetime as dt
 import os
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -15,6 +14,9 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.support.threads import meanwhile
 from trinity import Column, Session, Table, TrinityError
+from trinity.clock import clock_ahead
+
+pytestmark = pytest.mark.inner
 
 DAY_S = 24 * 3600
 
@@ -43,13 +45,6 @@ def versions(table: Table) -> list[int]:
 
 def parquet_files(table: Table) -> set[Path]:
     return {path for path in Path(table.handle.location).rglob("*.parquet") if "_delta_log" not in path.parts}
-
-
-def in_days(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
-    """Let vacuums run as if this many days had passed."""
-    monkeypatch.setattr(
-        "trinity.engine.compacting.upkeep.time", SimpleNamespace(time=lambda: time.time() + days * DAY_S)
-    )
 
 
 @pytest.mark.tiered
@@ -104,19 +99,19 @@ def test_what_a_crashed_statement_left_goes_after_its_time(pages: Table, monkeyp
     assert rows(pages) == {(1, "a")}
 
 
-def test_versions_live_as_long_as_they_are_retained(pages: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_live_as_long_as_they_are_retained(pages: Table) -> None:
     put(pages, 1, "a", 1)
     first = pages.splits().version
     put(pages, 2, "b", 1)
     pages.compact(full=True)
     before = versions(pages)
     newest = before[-1]
-    in_days(monkeypatch, 6)
-    assert pages.vacuum().oldest_version == before[0]
-    assert versions(pages) == before
-    assert rows(pages, version=first) == {(1, "a")}
-    in_days(monkeypatch, 8)
-    result = pages.vacuum()
+    with clock_ahead(dt.timedelta(days=6)):
+        assert pages.vacuum().oldest_version == before[0]
+        assert versions(pages) == before
+        assert rows(pages, version=first) == {(1, "a")}
+    with clock_ahead(dt.timedelta(days=8)):
+        result = pages.vacuum()
     assert (result.files, result.oldest_version) == (2, newest)
     assert versions(pages)[0] == newest
     assert rows(pages) == rows(pages, version=newest) == {(1, "b")}

@@ -12,7 +12,7 @@ import trinity
 from tests.support.files_of_others import ENGINES, play, shown
 from tests.support.foreign import shown as shown_by_spark
 from trinity import Table, TrinityError
-from trinity.engine.reading import plan
+from trinity.engine.reading.plan import LEAST_ROWS
 
 pytestmark = pytest.mark.inner
 
@@ -33,12 +33,8 @@ def read_by_both(table: Table) -> None:
 @pytest.mark.full
 @BY_PLACE
 @pytest.mark.parametrize("engine", ENGINES)
-def test_both_executors_read_rows_of_others(
-    spark: SparkSession, tmp_path: Path, engine: str, by_place: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if by_place:
-        monkeypatch.setattr(plan, "LEAST_ROWS", 0)
+def test_both_executors_read_rows_of_others(spark: SparkSession, tmp_path: Path, engine: str, by_place: bool) -> None:
     for seed in range(6):
-        folder = tmp_path / str(seed)
-        with trinity.connect(folder, spark=spark) as session:
+        folder, least = tmp_path / str(seed), 0 if by_place else LEAST_ROWS.value
+        with LEAST_ROWS.set_to(least), trinity.connect(folder, spark=spark) as session:
             play(session, folder, engine, seed, read_by_both)

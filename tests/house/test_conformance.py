@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tests.support.bucket_lake import BucketLake
 from tests.support.budgets import BUDGET, QUICK
 from tests.support.without_spark import run_without_spark
+from trinity.engine.reading.plan import LEAST_ROWS
 from trinity_conformance import Column, History, Shape, connectors, run_check
 from trinity_conformance.playing.meanwhile import MEANWHILE
 from trinity_conformance.playing.sink_checks import SINK_CHECKS
@@ -35,6 +36,8 @@ import sys
 from pathlib import Path
 from tests.support.budgets import QUICK
 from trinity_conformance import BUDGETS, run_check
+
+pytestmark = pytest.mark.inner
 budget = {"quick": QUICK, "smoke": BUDGETS["smoke"]}[sys.argv[3]]
 report = run_check(sys.argv[1], None, budget=budget, seed=1, folder=Path(sys.argv[2]))
 assert report.conforms, report.text()
@@ -71,11 +74,9 @@ def test_adapter_conforms_in_more_histories(connector: str, spark: SparkSession,
 
 @pytest.mark.full
 @pytest.mark.parametrize("connector", connectors())
-def test_adapter_conforms_when_reads_know_their_rows(
-    connector: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@LEAST_ROWS.set_to(0)
+def test_adapter_conforms_when_reads_know_their_rows(connector: str, spark: SparkSession, tmp_path: Path) -> None:
     """No read joins, however small the table: each one searches for its hidden rows, or knows them."""
-    monkeypatch.setattr("trinity.engine.reading.plan.LEAST_ROWS", 0)
     report = run_check(connector, spark, budget=BUDGET, folder=tmp_path)
     assert report.conforms, report.text()
 

@@ -24,7 +24,7 @@ ADAPTERS = [PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceber
 OPEN: Final = ("trinity.errors", "trinity.spi", "trinity.storage")
 """Modules of ``trinity`` that an adapter may import: the names in their ``__all__``."""
 FOR_OWN_ADAPTERS: Final = re.compile(
-    r"trinity\.(storage\.\w+|arrays|loggers|merge\.options|options|secrets|syntax\.quoting)\.[A-Za-z]\w*"
+    r"trinity\.(storage\.\w+|arrays|clock|limits|loggers|merge\.options|options|secrets|syntax\.quoting)\.[A-Za-z]\w*"
 )
 """Names that Trinity's own adapters also import; they may change in any release."""
 STRANGERS: Final = sorted((ROOT / "tests/plugins").iterdir())
@@ -125,7 +125,7 @@ def test_imports_run_in_no_circle(package: str) -> None:
 
 LAYERS: Final = {
     "trinity": (
-        ("arrays", "display", "hidden", "rows", "secrets", "spark_names", "zones"),
+        ("arrays", "clock", "display", "hidden", "limits", "rows", "secrets", "spark_names", "zones"),
         ("loggers", "messages"),
         ("errors",),
         ("conversions", "depth", "options"),
@@ -298,6 +298,34 @@ def test_hidden_columns_are_named_once() -> None:
             used += [(name, value) for value in _hidden_names(tree) if value in shared]
     assert used == []
     assert {value: names for value, names in defined.items() if len(names) > 1} == {}
+
+
+CALENDAR: Final = re.compile(r"\btime\.time(_ns)?\(|\bdatetime\.(now|utcnow)\b")
+"""How Python is asked for the time of day."""
+NO_LIMITS: Final = {"METADATA_VERSION", "CHECKS"}
+"""Constants that tests set to play another release: the version of metadata, the checks of the suite."""
+
+
+def test_the_time_of_day_is_asked_of_the_clock() -> None:
+    paths = [
+        path for name, folder in PACKAGES.items() if name != "trinity_conformance" for path in folder.rglob("*.py")
+    ]
+    assert [str(p.relative_to(ROOT)) for p in paths if CALENDAR.search(p.read_text())] == ["trinity/clock.py"]
+
+
+def test_limits_and_the_clock_are_set_and_not_patched() -> None:
+    """A limit that a test needs small is a :class:`trinity.limits.Limit`, and the time is :mod:`trinity.clock`'s."""
+    patched = [
+        (path.name, argument.value)
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "setattr"
+        for argument in node.args[:2]
+        if isinstance(argument, ast.Constant)
+        and re.fullmatch(r"(.*\.)?(_?[A-Z][A-Z0-9_]+|time|time_ns|monotonic)", str(argument.value))
+    ]
+    assert [(path, name) for path, name in patched if name not in NO_LIMITS] == []
+    assert patched
 
 
 LOCAL_DISK: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 
 from tests.support.refusals import refused
 from trinity import Column, Session, Table
-from trinity.engine.reading.local import selection
-from trinity.storage import Location, merge_sinks, parquet_sink
+from trinity.engine.reading.local.selection import ROWS_AT_ONCE
+from trinity.storage import Location
+from trinity.storage.merge_sinks import FILE_BYTES
+from trinity.storage.parquet_sink import ROW_GROUP_ROWS
 
 pytestmark = pytest.mark.inner
 
@@ -21,15 +24,14 @@ COLUMNS = [Column("k", "bigint"), Column("v", "int")]
 
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
-def table(request: pytest.FixtureRequest, local: Session, monkeypatch: pytest.MonkeyPatch) -> Table:
+def table(request: pytest.FixtureRequest, local: Session) -> Iterator[Table]:
     """Make a table with one file of four row groups, which a rewrite splits into two files."""
-    monkeypatch.setattr(parquet_sink, "ROW_GROUP_ROWS", 100)
-    monkeypatch.setattr(selection, "ROWS_AT_ONCE", 10)
-    made = local.create_table(f"{request.param}.default.t", COLUMNS)
-    made.append(ROWS)
-    (file,) = made.splits().files
-    monkeypatch.setattr(merge_sinks, "FILE_BYTES", file.size // 2 + 1)
-    return made
+    with ROW_GROUP_ROWS.set_to(100), ROWS_AT_ONCE.set_to(10):
+        made = local.create_table(f"{request.param}.default.t", COLUMNS)
+        made.append(ROWS)
+        (file,) = made.splits().files
+        with FILE_BYTES.set_to(file.size // 2 + 1):
+            yield made
 
 
 def read(table: Table) -> dict[int, int]:

@@ -11,8 +11,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from trinity import Column, Session, Table, TrinityError
+from tests.support.refusals import refused
+from trinity import Column, Session, Table
+from trinity.engine.compacting.local.compactor import LOG_ROWS_AT_ONCE
+from trinity.engine.compacting.local.parts import BYTES_IN_MEMORY
 from trinity.spi import Tier
+
+pytestmark = pytest.mark.inner
 
 Row = dict[str, Any]
 
@@ -112,10 +117,8 @@ def test_no_compaction_changes_what_reads_show(
         assert order.to_pylist() == list(range(len(keys))), file.path
 
 
-def test_rows_that_memory_should_not_hold_wait_on_the_disk(
-    local: Session, local_fmt: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trinity.engine.compacting.local.parts._MOST_BYTES", 1000)
+@BYTES_IN_MEMORY.set_to(1000)
+def test_rows_that_memory_should_not_hold_wait_on_the_disk(local: Session, local_fmt: str) -> None:
     columns = [Column("k", "bigint"), Column("v", "string")]
     table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"], properties={"bucket": "5"})
     for commit in range(3):
@@ -137,11 +140,9 @@ def test_a_full_disk_is_said_with_the_remedy_and_the_table_is_as_it_was(
     def full(*_: object, **__: object) -> object:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("trinity.engine.compacting.local.parts._MOST_BYTES", 1)
     monkeypatch.setattr("pyarrow.ipc.new_file", full)
-    with pytest.raises(TrinityError, match="TMPDIR") as error:
+    with BYTES_IN_MEMORY.set_to(1), refused("FILESYSTEM_ERROR", "TMPDIR"):
         table.compact("full")
-    assert error.value.code == "FILESYSTEM_ERROR"
     assert table.splits().version == version
     assert table.to_arrow().num_rows == 1000
 
@@ -171,10 +172,8 @@ def test_a_full_compaction_forgets_expired_tombstones_though_nothing_was_written
     assert local_orders.compact("full").skipped
 
 
-def test_of_a_large_log_a_share_of_the_keys_is_folded_at_a_time(
-    local: Session, local_fmt: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trinity.engine.compacting.local.compactor._MOST_AT_ONCE", 700)
+@LOG_ROWS_AT_ONCE.set_to(700)
+def test_of_a_large_log_a_share_of_the_keys_is_folded_at_a_time(local: Session, local_fmt: str) -> None:
     table = local.create_table(f"{local_fmt}.default.t", COLUMNS, primary_key=["name"], properties=OPTIONS["late rows"])
     draw, commits = random.Random(3), list[list[Row]]()
     for strength in ("minor", "full", "resolve", "full"):

@@ -13,7 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from trinity import Column, Session, Table
-from trinity.storage import Location, parquet_sink
+from trinity.storage import Location
+from trinity.storage.parquet_sink import LARGE_BYTES, ROW_GROUP_ROWS
+
+pytestmark = pytest.mark.inner
 
 ROWS = 24_000
 COLUMNS = [
@@ -53,9 +56,9 @@ def shown(rows: pa.Table) -> list[str]:
 
 
 @pytest.fixture
-def table(local: Session, local_fmt: str, monkeypatch: pytest.MonkeyPatch) -> Table:
+@ROW_GROUP_ROWS.set_to(10_000)
+def table(local: Session, local_fmt: str) -> Table:
     """Make a compacted table of three row groups with the rows of even keys."""
-    monkeypatch.setattr(parquet_sink, "ROW_GROUP_ROWS", 10_000)
     made = local.create_table(f"{local_fmt}.default.t", COLUMNS, primary_key=["k"])
     made.upsert(rows_of(np.arange(ROWS) * 2, 1))
     made.compact(full=True)
@@ -92,8 +95,8 @@ def test_changes_of_few_rows(table: Table) -> None:
     assert of("update_preimage") == shown(stored.take(keys[keys % 2 == 0] // 2))
 
 
-def test_a_large_commit_is_read_by_page(table: Table, local_fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_sink, "_LARGE", 100_000)
+@LARGE_BYTES.set_to(100_000)
+def test_a_large_commit_is_read_by_page(table: Table, local_fmt: str) -> None:
     table.upsert(changed := rows_of(np.random.default_rng(4).permutation(np.arange(0, ROWS, 2)), 3))
     wanted: list[Any] = [0, 77, 11_999]
     keys = ", ".join(str(changed["k"][place]) for place in wanted)

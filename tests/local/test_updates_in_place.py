@@ -13,7 +13,10 @@ import pytest
 
 from tests.support.refusals import refused
 from trinity import Column, Session, Table
-from trinity.storage import Location, merge_sinks, parquet_sink
+from trinity.storage import Location
+from trinity.storage.parquet_sink import PAGE_ROWS, ROW_GROUP_BYTES, ROW_GROUP_ROWS
+
+pytestmark = pytest.mark.inner
 
 COLUMNS = [
     Column("k", "bigint"),
@@ -39,9 +42,9 @@ ROWS: list[dict[str, Any]] = [
 
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
-def table(request: pytest.FixtureRequest, local: Session, monkeypatch: pytest.MonkeyPatch) -> Table:
+@ROW_GROUP_ROWS.set_to(100)
+def table(request: pytest.FixtureRequest, local: Session) -> Table:
     """Make a table with one file of four row groups."""
-    monkeypatch.setattr(parquet_sink, "ROW_GROUP_ROWS", 100)
     made = local.create_table(f"{request.param}.default.t", COLUMNS)
     made.append(ROWS)
     return made
@@ -104,8 +107,8 @@ def test_nested_columns_are_replaced_whole(table: Table) -> None:
     check(table, expected({n: {"l": [1, 2], "r": {"a": 1, "b": "new"}} for n in range(395, 400)}))
 
 
-def test_pages_are_found_after_an_update_of_a_compacted_table(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_sink, "_PAGE_ROWS", 10)
+@PAGE_ROWS.set_to(10)
+def test_pages_are_found_after_an_update_of_a_compacted_table(table: Table) -> None:
     table.append([{**row, "k": 400 + n} for n, row in enumerate(ROWS)])
     table.compact(full=True)
     table.update("k = 501", {"v": "-1"})
@@ -153,11 +156,11 @@ def test_a_column_that_is_not_set_may_be_required(local: Session) -> None:
 
 
 @pytest.mark.parametrize("held", [1 << 20, 1])
-def test_updates_beside_inserts(table: Table, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
-    monkeypatch.setattr(merge_sinks, "ROW_GROUP_BYTES", held)
+def test_updates_beside_inserts(table: Table, held: int) -> None:
     source = pa.table({"k": pa.array([3, 150, 1000], pa.int64())})
     merge = table.merge(source, "t.k = s.k").when_matched_update({"v": "-1"}).when_not_matched_insert({"k": "s.k"})
-    done = merge.execute()
+    with ROW_GROUP_BYTES.set_to(held):
+        done = merge.execute()
     assert (done.updated, done.inserted) == (2, 1)
     rows = sorted(table.to_arrow().to_pylist(), key=lambda row: row["k"])
     assert rows == [*expected({3: {"v": -1}, 150: {"v": -1}}), {**dict.fromkeys(ROWS[0]), "k": 1000}]

@@ -24,12 +24,12 @@ from pyspark.sql import SparkSession
 
 from trinity import Column
 from trinity.engine.executes import NotLocal
-from trinity.engine.reading import search as search_module
 from trinity.engine.reading.data_files import bitmap_of
 from trinity.engine.reading.files import bucket_types
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import PositionReadState, ReadStrategy, plan_read
+from trinity.engine.reading.search import FEW_FILES
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.merge.spec import merge_spec
@@ -145,8 +145,7 @@ def test_rows_of_many_versions_are_passed_over(drawn: Drawn, master: str) -> Non
 
 
 def check_hidden_rows(drawn: Drawn, master: str) -> None:
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_module, "_FEW_FILES", 0)
+    with tempfile.TemporaryDirectory() as folder, FEW_FILES.set_to(0), pytest.MonkeyPatch.context() as patch:
         patch.setattr(executor, "run_on_spark", _in_process)
         whole = _splits(Path(folder), drawn)
         spark = executor.SparkExecutor(cast(SparkSession, Asked(master)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from pyspark.errors import PythonException
 
 from trinity import Session, Table, TrinityError
 from trinity.engine.reading import hidden_rows, plan
+from trinity.engine.reading.plan import LEAST_ROWS, MOST_LOOKED_AT
 from trinity.engine.reading.search import Search
 from trinity.engine.reading.spark import executor
 from trinity.merge.arrow.keys import Keys
@@ -22,7 +24,7 @@ Rows = list[tuple[int, int, str]]
 
 
 @pytest.fixture
-def searches(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
+def searches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Search]]:
     """Record the searches of a test, also those in small tables."""
     found: list[Search] = []
 
@@ -30,9 +32,9 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[Search]:
         found.append(Search(*given))
         return found[-1]
 
-    monkeypatch.setattr(plan, "LEAST_ROWS", 1)
     monkeypatch.setattr(hidden_rows, "Search", noted)
-    return found
+    with LEAST_ROWS.set_to(1):
+        yield found
 
 
 def made(session: Session, fmt: str) -> Table:
@@ -113,8 +115,7 @@ def test_who_asks_for_other_rows_or_from_afar_starts_no_search(
     put(table, (1, 20, "new"), (2, 5, "late"))
     assert read(table, where="id < 2") == [(0, 10, "base"), (1, 20, "new")]
     assert joins(table, where="id < 2")
-    with monkeypatch.context() as large:
-        large.setattr(plan, "_MOST_LOOKED_AT", 3)
+    with MOST_LOOKED_AT.set_to(3):
         assert read(table, where="id = 1") == [(1, 20, "new")]
         assert joins(table, where="id = 1")
     with monkeypatch.context() as far:
@@ -153,11 +154,11 @@ def test_a_file_that_is_gone_is_told_as_ever(session: Session, searches: list[Se
     assert error.value.code == "BAD_DATA"
 
 
+@LEAST_ROWS.set_to(1)
 def test_what_python_workers_cannot_do_is_done_by_a_join(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     def without_python(search: Any, numbers: Any) -> list[bytes]:
         raise PythonException("No module named 'trinity'")
 
-    monkeypatch.setattr(plan, "LEAST_ROWS", 1)
     monkeypatch.setattr(executor, "run_on_spark", without_python)
     monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
     table = made(session, "parquet")

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-import pytest
-
 from tests.support.fault_proxy import LOST, Answer, Proxy, Request
 from trinity.storage import s3, store_kind
+from trinity.storage.store_kind import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE, SILENCE, UNSURE
 
 COMMIT: Final = -1
 """The number that stands for the first conditional put."""
@@ -119,15 +118,13 @@ def playing(proxy: Proxy, sequence: FaultSequence) -> Iterator[Callable[[], bool
 @contextlib.contextmanager
 def hurried() -> Iterator[None]:
     """Shorten the timeouts of clients to a tenth during the block; clients made afterwards have the usual ones."""
-    with pytest.MonkeyPatch.context() as patch:
+    with contextlib.ExitStack() as hurry:
         _forget_clients()
-        for name in ("SILENCE", "PATIENCE", "UNSURE", "FIRST_PAUSE", "LONGEST_PAUSE"):
-            patch.setattr(store_kind, name, getattr(store_kind, name) / (20 if name == "UNSURE" else 10))
-        patch.setattr(s3, "_ARROW_SILENCE_S", 1)
-        try:
-            yield
-        finally:
-            _forget_clients()
+        hurry.callback(_forget_clients)
+        for limit in (SILENCE, PATIENCE, UNSURE, FIRST_PAUSE, LONGEST_PAUSE):
+            hurry.enter_context(limit.set_to(limit.value / (20 if limit is UNSURE else 10)))
+        hurry.enter_context(s3.ARROW_SILENCE_S.set_to(1))
+        yield
 
 
 def _forget_clients() -> None:

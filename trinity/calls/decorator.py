@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
 from types import FunctionType
 from typing import Any, Final, ForwardRef, Literal, NoReturn, TypeVar, Union, get_args, get_origin
 
 from trinity.calls.causes import as_trinity
 from trinity.calls.spark import STOPPED, is_stopped
+from trinity.clock import now
 from trinity.errors import TrinityError
 from trinity.secrets import scrub
 
@@ -300,7 +300,7 @@ class Work:
     """
 
     began: float = field(default_factory=time.perf_counter)
-    moment: dt.datetime = field(default_factory=partial(dt.datetime.now, dt.UTC))
+    moment: dt.datetime = field(default_factory=now)
     executor: str = "local"
     attempts: int = 0
 

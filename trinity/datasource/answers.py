@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from trinity.clock import now_ms
 from trinity.datasource.columns import as_json, columns_of, differences
 from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
 from trinity.datasource.parts import CHANGE_COLUMNS
@@ -210,7 +210,7 @@ def _read(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
 def _files(table: Target, place: str | None, history: list[HistoryEntry], found: Batch) -> list[dict[str, Any]]:
     parts: list[tuple[HistoryEntry, StoredChanges]] = []
     if place is not None:  # an external table's, which no vacuum removes
-        prune(table, history, int(time.time() * 1000) - _KEPT_MS, place)
+        prune(table, history, now_ms() - _KEPT_MS, place)
     if found.rows is not None:
         parts.append((found.rows, stored_rows(table, found.rows, place)))
     if found.changes:

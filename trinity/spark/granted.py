@@ -8,11 +8,11 @@ themselves are in the configuration of Hadoop's file systems, which Spark brings
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.spark.remote import refuse_remote
 from trinity.spi import SparkRequirements
@@ -99,7 +99,7 @@ def _access_by_credential(spark: SparkSession, credential: Granted, bucket: str)
         options[f"fs.s3a.bucket.{bucket}.{name}"] = meant
     patience = kind_of("s3:").hadoop_patience(f"s3://{bucket}")
     options |= {name: value for name, value in patience.items() if hadoop.get(name) is None}
-    now = int(time.time() * 1000)
+    now = now_ms()
     found = FileAccess(options, scheme)
     with _mutex:
         _until[credential.number] = credential.expires_ms or now + _UNKNOWN_END_MS, f"{scheme}://{bucket}/", found

@@ -13,8 +13,8 @@ from enum import IntEnum
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.storage import store_kind
 from trinity.storage.errors import AlreadyExists, OutcomeUnknown, asking_again
+from trinity.storage.store_kind import PATIENCE
 
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _SERVER_ERROR: Final = 500
@@ -53,7 +53,7 @@ def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes])
         except (TrinityError, AlreadyExists) as error:
             failure = error
         doubt, there = max(doubt, _doubt_after(failure)), None
-        ends = spent > store_kind.PATIENCE.total_seconds() or not _may_pass(failure)
+        ends = spent > PATIENCE.value.total_seconds() or not _may_pass(failure)
         if doubt and ends:
             there = _look_up(read)
             if isinstance(there, bytes):

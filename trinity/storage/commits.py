@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from trinity.calls import current_work
+from trinity.clock import now_ms, now_ns
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.merge.options import commit_timeout_s
@@ -143,7 +144,7 @@ def statement_turn(location: str) -> Iterator[None]:
 
 def next_timestamp_ms(previous_ms: int) -> int:
     """Return a commit time: now, but at least one millisecond after the previous commit (L10)."""
-    return max(int(time.time() * 1000), previous_ms + 1)
+    return max(now_ms(), previous_ms + 1)
 
 
 def checkpoint_step(interval: int, files: int) -> int:
@@ -633,7 +634,7 @@ def _record(facts: Mapping[str, Any]) -> None:
     """
     if (found := _instruments()) is None:
         return
-    now = time.time_ns()
+    now = now_ns()
     span = found.tracer.start_span(
         f"trinity {facts['operation']}",
         attributes={f"trinity.{name}": value for name, value in facts.items() if value != ""},

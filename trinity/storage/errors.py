@@ -15,10 +15,9 @@ from typing import Any, Final, TypeVar
 
 from trinity.errors import TrinityError, system_code
 from trinity.loggers import logger
-from trinity.storage import store_kind
 from trinity.storage.grants import is_granted, options_at, options_known, renew_refused
 from trinity.storage.location import Location, in_bucket
-from trinity.storage.store_kind import Cause
+from trinity.storage.store_kind import FIRST_PAUSE, LONGEST_PAUSE, UNSURE, Cause
 from trinity.storage.store_kinds import kind_of
 
 _log = logger("trinity.storage")
@@ -229,8 +228,8 @@ def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
 
 def asking_again() -> Iterator[float]:
     """Yield the seconds since the start: first at once, then after growing pauses, for about a minute."""
-    began, pause = time.monotonic(), store_kind.FIRST_PAUSE.total_seconds()
-    while (spent := time.monotonic() - began) < store_kind.UNSURE.total_seconds():
+    began, pause = time.monotonic(), FIRST_PAUSE.value.total_seconds()
+    while (spent := time.monotonic() - began) < UNSURE.value.total_seconds():
         yield spent
         time.sleep(random.uniform(pause / 2, pause))
-        pause = min(pause * 2, store_kind.LONGEST_PAUSE.total_seconds())
+        pause = min(pause * 2, LONGEST_PAUSE.value.total_seconds())

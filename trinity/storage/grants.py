@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
+from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.storage.bucket_options import (
     environment_options,
@@ -88,7 +88,7 @@ class _Grant:
         self._take(offered)
 
     def _take(self, offered: Sequence[Credential]) -> None:
-        now, ends = _now_ms(), [c.expires_ms for c in offered if c.expires_ms is not None]
+        now, ends = now_ms(), [c.expires_ms for c in offered if c.expires_ms is not None]
         own, found = f"{self.root}/", dict[str, Granted]()
         for one in sorted(offered, key=lambda c: len(c.prefix)):  # the longest that fits counts
             prefix = own if own.startswith(one.prefix) else one.prefix
@@ -102,23 +102,23 @@ class _Grant:
         """Take the offered credentials if the present ones expire soon or come from another issuer."""
         with self.lock:
             other, self.by = by != self.by, by
-            if other or _now_ms() >= self.stale_ms:
+            if other or now_ms() >= self.stale_ms:
                 self._take(offered)
 
     def renew_if_due(self) -> None:
         """Renew the credentials if they expire soon. Raises the catalog's error once they have expired."""
-        if self.expires_ms is None or _now_ms() < self.due_ms:
+        if self.expires_ms is None or now_ms() < self.due_ms:
             return
         with self.lock:
-            if _now_ms() < self.due_ms:
+            if now_ms() < self.due_ms:
                 return
             try:
                 self._take(self.by.credentials())
             except TrinityError as error:
-                ended = _now_ms() >= self.expires_ms
+                ended = now_ms() >= self.expires_ms
                 if ended and error.code != "TABLE_NOT_FOUND":  # the table is being made, or dropped
                     raise
-                self.due_ms = _now_ms() + _AGAIN_MS
+                self.due_ms = now_ms() + _AGAIN_MS
 
     def replaced(self, used: StoreOptions, text: str) -> bool:
         """Renew refused credentials; return whether they changed."""
@@ -217,7 +217,7 @@ def _grants_to_learn() -> str | None:
     """Return all valid credentials that were issued, as text for :func:`learn_options`, or None."""
     with _mutex:
         known = list(_grants.values())
-    now = _now_ms()
+    now = now_ms()
     valid = [c for one in known for c in one.credentials.values() if c.expires_ms is None or c.expires_ms > now]
     return options_as_text(None, {c.prefix: c.options for c in valid}) if valid else None
 
@@ -242,7 +242,3 @@ def with_grants(function: Callable[[_P], _R]) -> Callable[[_P], _R]:
         return function(pages)
 
     return with_credentials
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.errors import TrinityError
+from trinity.limits import Limit
 from trinity.merge.arrow.order import order_codes
 from trinity.merge.carried import carried_columns, carried_marks
 from trinity.merge.row_kinds import tombstone_marks
@@ -37,11 +38,8 @@ from trinity.storage.parquet_sink import ROW_GROUP_BYTES
 from trinity.storage.replaced_columns import with_replaced_columns
 from trinity.storage.store import ObjectStore
 
-FILE_BYTES: Final = 128 * 1024 * 1024
+FILE_BYTES: Final = Limit(128 * 1024 * 1024)
 """Total size of the rewritten files that make one new file, and of a rewritten file that makes several, bytes."""
-
-_LARGE: Final = FILE_BYTES // 16
-"""Size of a file that is not put together with others when its rows are updated, bytes."""
 
 _ALLOWED: Final = {
     RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW: frozenset(
@@ -196,15 +194,16 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
             about = store.stat(path)
             here = about.size if about else 0
             replaced, gone = self._in_place(file, gone)
-            alone = replaced is not None and not len(gone) and (here >= _LARGE or len(self._positions) == 1)
+            large = here >= FILE_BYTES.value // 16 or len(self._positions) == 1  # is not put together with others
+            alone = replaced is not None and not len(gone) and large
             copied = self._copy_with_columns(path, replaced) if replaced is not None and alone else None
             if copied is not None:
                 fragments += [copied, removal(path)]
                 continue
-            fragments += self._rewrite(path, gone, replaced, -(-here // FILE_BYTES))
+            fragments += self._rewrite(path, gone, replaced, -(-here // FILE_BYTES.value))
             fragments.append(removal(path))
             size += here
-            if size >= FILE_BYTES:  # small files become one of a good size
+            if size >= FILE_BYTES.value:  # small files become one of a good size
                 fragments += self._rows.finish()
                 self._rows, size = self._new_sink(), 0
         self._append_updates()
@@ -238,7 +237,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
             self._updates[file].places.append(places)
             self._updates[file].pages.append(data.filter(mine))
         self._held_bytes += data.nbytes
-        if self._held_bytes >= ROW_GROUP_BYTES and not self._merge.in_place:
+        if self._held_bytes >= ROW_GROUP_BYTES.value and not self._merge.in_place:
             self._append_updates()
 
     def _append_updates(self) -> None:

@@ -14,21 +14,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trinity.errors import TrinityError, system_code
+from trinity.limits import Limit
 from trinity.spi import STAMP, ColumnStats, DataFile, PageSink, SinkId, Tier, WriteTarget, stored_name, stored_schema
 from trinity.storage.errors import store_trouble, with_renewed_keys
 from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
 from trinity.storage.store import ObjectStore
 
-ROW_GROUP_ROWS: Final = 1_000_000
-ROW_GROUP_BYTES: Final = 128 * 1024 * 1024
+ROW_GROUP_ROWS: Final = Limit(1_000_000)
+ROW_GROUP_BYTES: Final = Limit(128 * 1024 * 1024)
 """Either limit closes a row group. One row group per Arrow batch would make files a tenth larger."""
 
-_PAGE_ROWS: Final = 5_000
+PAGE_ROWS: Final = Limit(5_000)
 """Rows in a page of a sorted file. A look-up decodes one page per key; with 2,000 a scan takes a fifth longer."""
 
 _SAMPLE: Final = 10_000
-_LARGE: Final = 16 * 1024 * 1024
+LARGE_BYTES: Final = Limit(16 * 1024 * 1024)
 """Bytes of a row group, not encoded, from which its file is compressed and has pages as a base file."""
 _WORTH: Final = 0.8
 """The share of its bytes to which Snappy must reduce a column; else a scan is faster without Snappy."""
@@ -112,7 +113,7 @@ class ParquetPageSink(PageSink):
         self._pages.append(page)
         self._rows += page.num_rows
         self._bytes += page.nbytes
-        if self._rows >= ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
+        if self._rows >= ROW_GROUP_ROWS.value or self._bytes >= ROW_GROUP_BYTES.value:
             self.flush()
 
     @property
@@ -193,7 +194,7 @@ class ParquetPageSink(PageSink):
                     metadata_collector=self._footers,
                     **writer_options(table, self._schema, self._sink.tier),
                 )
-            self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+            self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS.value)
 
     def _stamped(self, table: pa.Table) -> pa.Table:
         place = table.schema.get_field_index(STAMP)
@@ -214,7 +215,7 @@ def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, 
     leaves = _leaves(schema)
     columns = dict(zip(first.schema.names, first.columns, strict=True))
     dictionaries = [path for path in leaves if path not in columns or _repeats(columns[path])]
-    lasts = tier is Tier.BASE or first.nbytes >= _LARGE
+    lasts = tier is Tier.BASE or first.nbytes >= LARGE_BYTES.value
     return {
         # a commit of few rows is read few times, and costs what its bytes cost
         "compression": _codecs(first, dictionaries) if lasts else "snappy",
@@ -224,7 +225,7 @@ def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, 
         "write_statistics": [path for path, kind in leaves.items() if kind not in ("FLOAT", "DOUBLE")],
         # sorted files: a key look-up reads few pages
         "write_page_index": lasts,
-        "max_rows_per_page": _PAGE_ROWS if lasts else None,
+        "max_rows_per_page": PAGE_ROWS.value if lasts else None,
     }
 
 
@@ -291,7 +292,7 @@ def _codecs(rows: pa.Table, dictionaries: Sequence[str]) -> dict[str, str]:
         use_dictionary=dictionaries,
         metadata_collector=footers,
     ) as page:
-        page.write_table(rows.slice(0, _PAGE_ROWS))
+        page.write_table(rows.slice(0, PAGE_ROWS.value))
     chunks = [footers[0].row_group(0).column(i) for i in range(footers[0].num_columns)]
     return {
         c.path_in_schema: "snappy" if c.total_compressed_size <= _WORTH * c.total_uncompressed_size else "none"

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from trinity.limits import Limit
 from trinity.spi import SparkRequirements
 from trinity.storage.store_kind import Cause, StoreKind
 from trinity.storage.store_options import StoreOptions, invalid
@@ -32,7 +33,9 @@ S3A_PATIENCE: Final = {  # four times at most, six where a store throttles; S3A 
     "connection.establish.timeout": "5s",
 }
 """S3A settings that limit retries; its defaults retry for minutes, and for days when a store throttles."""
-_ARROW_SILENCE_S: Final = 5
+LONGEST_COPY: Final = Limit(5 * 2**30)
+"""Bytes of the largest object that one request can copy."""
+ARROW_SILENCE_S: Final = Limit(5)
 _ARROW_ATTEMPTS: Final = 4
 """Limits of Arrow's client, which has no time limit over all attempts: half a minute, with pauses."""
 _CREDENTIALS: Final = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
@@ -141,7 +144,7 @@ class S3(StoreKind[S3Options]):
     obstore_class: ClassVar[str] = "S3Store"
     causes: ClassVar[tuple[Cause, ...]] = _CAUSES
     arrow_sign: ClassVar[str | None] = "AWS Error"
-    longest_copy: ClassVar[int | None] = 5 * 2**30
+    longest_copy: ClassVar[Limit[int] | None] = LONGEST_COPY
     spark: ClassVar[SparkRequirements] = SparkRequirements(
         packages=(
             _HADOOP_AWS,
@@ -217,8 +220,8 @@ def _filesystem(options: S3Options) -> FileSystem:
         scheme=address.scheme or "https",
         endpoint_override=f"{address.netloc}{address.path.rstrip('/')}" or None,
         force_virtual_addressing=options.virtual_hosted_style,
-        connect_timeout=_ARROW_SILENCE_S,
-        request_timeout=_ARROW_SILENCE_S,
+        connect_timeout=ARROW_SILENCE_S.value,
+        request_timeout=ARROW_SILENCE_S.value,
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_ARROW_ATTEMPTS),
         allow_delayed_open=True,  # a small file is one request instead of three
     )

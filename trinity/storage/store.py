@@ -209,7 +209,8 @@ class ObjectStore:
     @property
     def longest_move(self) -> int | None:
         """Size in bytes of the largest object that :meth:`move` can move; None for no limit."""
-        return None if self.on_disk else self.location.kind.longest_copy
+        limit = None if self.on_disk else self.location.kind.longest_copy
+        return limit.value if limit else None
 
     # -- streams, and objects that others put; errors are the operating system's ---------------------------
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from trinity.errors import ErrorCode
+from trinity.limits import Limit
 from trinity.spi import SparkRequirements
 from trinity.storage.store_options import StoreOptions
 
@@ -25,14 +26,14 @@ The message may contain ``{bucket}``, ``{region}`` and ``{reason}``.
 """
 
 _ATTEMPTS: Final = 6
-SILENCE: Final = timedelta(seconds=10)
+SILENCE: Final = Limit(timedelta(seconds=10))
 """How long a store may stay silent."""
-PATIENCE: Final = timedelta(seconds=18)
+PATIENCE: Final = Limit(timedelta(seconds=18))
 """How long a request is retried, so that an error is raised within half a minute."""
-UNSURE: Final = timedelta(seconds=60)
+UNSURE: Final = Limit(timedelta(seconds=60))
 """How long an unknown outcome is looked into."""
-FIRST_PAUSE: Final = timedelta(milliseconds=100)
-LONGEST_PAUSE: Final = timedelta(seconds=3)
+FIRST_PAUSE: Final = Limit(timedelta(milliseconds=100))
+LONGEST_PAUSE: Final = Limit(timedelta(seconds=3))
 """Pauses between requests grow from :data:`FIRST_PAUSE` to this."""
 
 
@@ -66,7 +67,7 @@ class StoreKind(ABC, Generic[_O]):
     """Number of objects that one request may delete."""
     deletes_others: ClassVar[bool] = True
     """True if a delete request that reports a missing object has deleted the others."""
-    longest_copy: ClassVar[int | None] = None
+    longest_copy: ClassVar[Limit[int] | None] = None
     """Size in bytes of the largest object that one request can copy; None for no limit."""
     spark: ClassVar[SparkRequirements]
     """What Hadoop's file system needs in Spark."""
@@ -138,12 +139,12 @@ def _patience(options: StoreOptions, *, once: bool) -> dict[str, Any]:
         "client_options": {
             "allow_http": bool(options.allow_http),
             "connect_timeout": timedelta(seconds=5),
-            "read_timeout": SILENCE,
+            "read_timeout": SILENCE.value,
             "timeout": timedelta(minutes=10),
         },
         "retry_config": {
             "max_retries": 0 if once else _ATTEMPTS,
-            "retry_timeout": PATIENCE,
-            "backoff": {"init_backoff": FIRST_PAUSE, "max_backoff": LONGEST_PAUSE, "base": 2},
+            "retry_timeout": PATIENCE.value,
+            "backoff": {"init_backoff": FIRST_PAUSE.value, "max_backoff": LONGEST_PAUSE.value, "base": 2},
         },
     }

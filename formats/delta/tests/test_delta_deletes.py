@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from tests.support.adapter import BASE, append, code_of, compact, resolve
 from tests.support.delta_lake import commit_file, open_catalog
 from trinity.spi import TableHandle, Tier
-from trinity_delta import DeltaConnector, snapshot
+from trinity_delta import DeltaConnector
+from trinity_delta.snapshot import MOST_REPLAYED
 
 
 def with_base(lake: DeltaConnector, table: TableHandle) -> None:
@@ -36,7 +37,7 @@ def actions(table: TableHandle, version: int, kind: str) -> list[dict[str, Any]]
 
 @pytest.mark.full
 def test_r1_other_readers_see_the_merged_rows(
-    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path
 ) -> None:
     with_base(lake, table)
     before = lake.metadata.get_splits(table).version
@@ -50,8 +51,8 @@ def test_r1_other_readers_see_the_merged_rows(
     assert (json.loads(marked["stats"])["numRecords"], json.loads(marked["stats"])["tightBounds"]) == (3, False)
     assert not any(a["dataChange"] for kind in ("add", "remove") for a in actions(table, done.version, kind))
     for rebuilt in (False, True):
-        monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0 if rebuilt else 1000)
-        splits = open_catalog(tmp_path / "w", spark).metadata.get_splits(table)
+        with MOST_REPLAYED.set_to(0 if rebuilt else 1000):
+            splits = open_catalog(tmp_path / "w", spark).metadata.get_splits(table)
         found = sorted((f.tier, f.rows, f.live_rows, f.commit) for f in splits.files)
         assert found == [(Tier.BASE, 1, 1, 3), (Tier.BASE, 3, 2, 1)]
     assert read(spark, table, before) == [(1, "a"), (2, "a"), (2, "b"), (3, "a")]

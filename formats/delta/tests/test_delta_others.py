@@ -18,9 +18,10 @@ from pyspark.sql import SparkSession
 from tests.support.adapter import KEYED, append, code_of, compact, ids, prepare, stored
 from tests.support.delta_lake import commit_by_others, commit_file, last_action, open_catalog
 from trinity.spi import Column, ColumnStats, TableDefinition, TableHandle, Tier, arrival_order
-from trinity_delta import DeltaConnector, snapshot
+from trinity_delta import DeltaConnector
 from trinity_delta.actions import loosened
 from trinity_delta.deletes import to_z85
+from trinity_delta.snapshot import MOST_REPLAYED
 
 _BITMAP = bytes.fromhex("d1d339640100000000000000000000003a30000001000000000000001000000001000000")
 SECOND_ROW = {"storageType": "i", "pathOrInlineDv": to_z85(_BITMAP), "sizeInBytes": 34, "cardinality": 1}
@@ -165,7 +166,7 @@ def test_a_column_of_others_is_the_tables(lake: DeltaConnector, table: TableHand
 
 
 def test_deletion_vectors_of_others_are_honoured(
-    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path
 ) -> None:
     first = append(lake, table, (1, "a"), (2, "b")).version
     begun, folding = prepare(lake, table, (3, "c")), compact(lake, table, [{"id": 1}, {"id": 2}], [])
@@ -177,23 +178,23 @@ def test_deletion_vectors_of_others_are_honoured(
     gone = {"remove": {"path": added["path"], "dataChange": True, "deletionTimestamp": 1}}
     stats = loosened(added["stats"])
     commit_by_others(table, gone, {"add": {**added, "stats": stats, "deletionVector": SECOND_ROW}}, operation="DELETE")
-    monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0)
-    for known in (lake, open_catalog(tmp_path / "w", spark)):  # both load the version from a checkpoint
-        [file] = known.metadata.get_splits(table).files
-        assert (file.tier, file.commit, file.rows, file.live_rows) == (Tier.LOG, first, 2, 1)
-        assert file.deletes is not None
-        assert file.deletes.positions().to_pylist() == [1]
-    assert code_of(folding)[0] == "TRANSACTION_CONFLICT"  # or the row would come back
-    begun()
-    assert spark.read.format("delta").load(table.location).count() == 2
-    compact(lake, table, [{"id": 1}, {"id": 3}], [])()
-    assert not any(f.deletes for f in lake.metadata.get_splits(table).files)
-    assert spark.read.format("delta").load(table.location).count() == 2
+    with MOST_REPLAYED.set_to(0):
+        for known in (lake, open_catalog(tmp_path / "w", spark)):  # both load the version from a checkpoint
+            [file] = known.metadata.get_splits(table).files
+            assert (file.tier, file.commit, file.rows, file.live_rows) == (Tier.LOG, first, 2, 1)
+            assert file.deletes is not None
+            assert file.deletes.positions().to_pylist() == [1]
+        assert code_of(folding)[0] == "TRANSACTION_CONFLICT"  # or the row would come back
+        begun()
+        assert spark.read.format("delta").load(table.location).count() == 2
+        compact(lake, table, [{"id": 1}, {"id": 3}], [])()
+        assert not any(f.deletes for f in lake.metadata.get_splits(table).files)
+        assert spark.read.format("delta").load(table.location).count() == 2
 
 
 @pytest.mark.full
 def test_changes_of_rows_that_are_folded_from_others_are_refused(
-    lake: DeltaConnector, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: DeltaConnector, spark: SparkSession, tmp_path: Path
 ) -> None:
     columns = (*KEYED.columns, Column("_trinity_carried", "string"))
     properties = {"merge-engine": "partial-update", "sequence.field": "v"}
@@ -209,24 +210,24 @@ def test_changes_of_rows_that_are_folded_from_others_are_refused(
     assert len(lake.metadata.get_splits(table).files) == 1
     gone |= {"path": base["path"], "tags": base["tags"]}
     commit_by_others(table, {"remove": {**gone, "dataChange": True, "deletionTimestamp": 1}})
-    monkeypatch.setattr(snapshot, "_MOST_REPLAYED", 0)
-    for known in (lake, open_catalog(tmp_path / "w", spark)):  # both load the version from a checkpoint
-        for call in (
-            lambda lake=known: lake.metadata.get_splits(table),
-            lambda lake=known: lake.metadata.begin_insert(table),
-            lambda lake=known: lake.metadata.begin_merge(table, {}),
-            lambda lake=known: lake.metadata.begin_rewrite(table, ()),
-        ):
-            code, message = code_of(call)
-            assert code == "NOT_SUPPORTED"
-            assert "RESTORE TABLE" in message
-    assert len(lake.metadata.get_splits(dataclasses.replace(table, version=kept)).files) == 2
-    restored = ({"add": {**a, "dataChange": True}} for a in (base, added))
-    commit_by_others(table, *restored, operation="RESTORE")
-    files = sorted(lake.metadata.get_splits(table).files, key=arrival_order)
-    assert [(f.tier, f.commit) for f in files] == [(Tier.BASE, 1), (Tier.LOG, 3)]
-    append(lake, table, (4, "d"))
-    assert ids(lake, table) == [1, 2, 3, 4]
+    with MOST_REPLAYED.set_to(0):
+        for known in (lake, open_catalog(tmp_path / "w", spark)):  # both load the version from a checkpoint
+            for call in (
+                lambda lake=known: lake.metadata.get_splits(table),
+                lambda lake=known: lake.metadata.begin_insert(table),
+                lambda lake=known: lake.metadata.begin_merge(table, {}),
+                lambda lake=known: lake.metadata.begin_rewrite(table, ()),
+            ):
+                code, message = code_of(call)
+                assert code == "NOT_SUPPORTED"
+                assert "RESTORE TABLE" in message
+        assert len(lake.metadata.get_splits(dataclasses.replace(table, version=kept)).files) == 2
+        restored = ({"add": {**a, "dataChange": True}} for a in (base, added))
+        commit_by_others(table, *restored, operation="RESTORE")
+        files = sorted(lake.metadata.get_splits(table).files, key=arrival_order)
+        assert [(f.tier, f.commit) for f in files] == [(Tier.BASE, 1), (Tier.LOG, 3)]
+        append(lake, table, (4, "d"))
+        assert ids(lake, table) == [1, 2, 3, 4]
 
 
 def test_a_column_that_others_dropped_and_rows_need(lake: DeltaConnector, table: TableHandle) -> None:

@@ -6,13 +6,13 @@ import datetime as dt
 import hashlib
 import json
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.spi import ColumnStats, DataFile, TableDefinition, TransactionId, parse_type
 from trinity.storage import Location, ObjectStore, identity_only
@@ -104,7 +104,7 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
             "path": quote(store.relative(file.path), safe="/="),
             "partitionValues": _to_delta_partition(file.partition, definition),
             "size": file.size,
-            "modificationTime": _now_ms(),
+            "modificationTime": now_ms(),
             "dataChange": order is not None,
             "stats": _to_delta(file, definition),
             "tags": tags,
@@ -116,7 +116,7 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
     """Return the action that removes a file under its path in the log; rows change with it, but for a compaction."""
     gone: Action = {
         "path": path,
-        "deletionTimestamp": _now_ms(),
+        "deletionTimestamp": now_ms(),
         "dataChange": changes,
         "extendedFileMetadata": True,
         "partitionValues": _to_delta_partition(file.partition, definition),
@@ -130,7 +130,7 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
 def remove_added(added: Mapping[str, Any], *, changes: bool) -> Action:
     """Return the action that removes a file with its deletion vector, by its add action."""
     known = {key: added[key] for key in _KNOWN if added.get(key) is not None}
-    return {"remove": {**known, "deletionTimestamp": _now_ms(), "dataChange": changes, "extendedFileMetadata": True}}
+    return {"remove": {**known, "deletionTimestamp": now_ms(), "dataChange": changes, "extendedFileMetadata": True}}
 
 
 def with_vector(added: Mapping[str, Any], vector: DeletionVector) -> list[Action]:
@@ -142,7 +142,7 @@ def with_vector(added: Mapping[str, Any], vector: DeletionVector) -> list[Action
 
 def transaction(txn: TransactionId) -> Action:
     """Return the action that records an application's version (L4)."""
-    return {"txn": {"appId": txn[0], "version": txn[1], "lastUpdated": _now_ms()}}
+    return {"txn": {"appId": txn[0], "version": txn[1], "lastUpdated": now_ms()}}
 
 
 def sidecar_list(files: Iterable[DataFile], store: ObjectStore) -> Action:
@@ -165,7 +165,7 @@ def new_metadata(definition: TableDefinition, settings: Mapping[str, str]) -> di
         "schemaString": schema_string(definition),
         "partitionColumns": list(definition.partition_columns),
         "configuration": dict(settings),
-        "createdTime": _now_ms(),
+        "createdTime": now_ms(),
     }
 
 
@@ -180,10 +180,6 @@ def with_domains(actions: Iterable[Mapping[str, Any]], further: Iterable[Action]
     found = [dict(action) for action in actions]
     domains = {action["domainMetadata"]["domain"] for action in found if "domainMetadata" in action}
     return [*found, *(action for action in further if action["domainMetadata"]["domain"] not in domains)]
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
+from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.storage import ObjectStore, Stat
 from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
@@ -150,7 +150,7 @@ def names_and_times(store: ObjectStore) -> tuple[Collection[str], Callable[[str]
 
 def _modified_ms(found: Stat | None) -> int:
     """Return the time of an object; the present time if it was removed meanwhile."""
-    return (found.modified_ns if found else time.time_ns()) // 10**6
+    return found.modified_ns // 10**6 if found else now_ms()
 
 
 def earliest_commit(store: ObjectStore, table: str) -> int:

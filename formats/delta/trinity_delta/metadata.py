@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from trinity.clock import now_ms
 from trinity.spi import (
     OLDEST,
     CommitResult,
@@ -182,7 +182,7 @@ class DeltaMetadata(FolderMetadata):
         def forget(attempt: DeltaAttempt) -> bool:
             if oldest <= attempt.newest.oldest:
                 return False
-            attempt.start().vacuum(vacuum_mark(oldest), max(0, int(time.time() * 1000) - older_than_ms))
+            attempt.start().vacuum(vacuum_mark(oldest), max(0, now_ms() - older_than_ms))
             attempt.log_commit("vacuum", CommitResult(attempt.newest.version + 1))
             return True
 

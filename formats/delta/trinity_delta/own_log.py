@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -19,6 +18,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
+from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, after_commit, next_timestamp_ms
@@ -189,7 +189,7 @@ class OwnTransaction:
             self._cache.keep_checkpoint(table, hint)
         if not _is_due(made, interval, hint):
             return
-        (log, modified_ms), now = names_and_times(store), int(time.time() * 1000)
+        (log, modified_ms), now = names_and_times(store), now_ms()
         write_checkpoint(store, table.full_name, made.version, now - retention_ms(settings), log)
         self._cache.keep_checkpoint(table, {**hint, "version": made.version})
         if not made.definition.external:  # other engines decide how long their versions stay
@@ -204,7 +204,7 @@ def catch_up(table: TableHandle, state: State) -> None:
     """
     store = ObjectStore(table.location)
     if state.version - checkpoint_hint(store).get("version", 0) >= _MOST_COMMITS:
-        since = int(time.time() * 1000) - retention_ms(state.metadata["configuration"])
+        since = now_ms() - retention_ms(state.metadata["configuration"])
         write_checkpoint(store, table.full_name, state.version, since, store.names(LOG))
 
 

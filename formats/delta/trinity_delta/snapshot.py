@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from trinity.errors import TrinityError
+from trinity.limits import Limit
 from trinity.loggers import logger
 from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, version_at
@@ -89,7 +90,7 @@ class Known:
 
 
 _log = logger("trinity.delta")
-_MOST_REPLAYED: Final = 1000
+MOST_REPLAYED: Final = Limit(1000)
 """After more commits than this, a version is rebuilt from the newest checkpoint."""
 _MOST_FETCHED: Final = 8
 """The same in an object store, where each commit is a request."""
@@ -327,7 +328,7 @@ class Snapshots:
     def _replay(self, table: TableHandle, known: Known, version: int) -> State:
         store = ObjectStore(table.location)
         at, state = version, None
-        most = _MOST_REPLAYED if store.on_disk else _MOST_FETCHED
+        most = MOST_REPLAYED.value if store.on_disk else _MOST_FETCHED
         while at >= 0 and (state := known.states.peek(at)) is None:
             gone = store.stat(commit_name(at)) is None if store.on_disk else at < known.first
             if gone or version - at >= most:

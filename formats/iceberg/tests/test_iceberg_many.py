@@ -12,6 +12,7 @@ from tests.support.adapter import KEYED, append, code_of, stored
 from tests.support.iceberg_lake import open_catalog
 from trinity.spi import TableHandle
 from trinity_iceberg import IcebergConnector
+from trinity_iceberg.expire import EXPIRED_AT_ONCE
 from trinity_iceberg.io import SyncedFileIO
 
 
@@ -52,10 +53,8 @@ def test_a_metadata_file_that_is_another_one_now_is_read_again(lake: IcebergConn
 AT_ONCE = 6
 
 
-def test_appends_forget_old_versions_where_the_table_says_so(
-    lake: IcebergConnector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trinity_iceberg.expire.EXPIRED_AT_ONCE", AT_ONCE)
+@EXPIRED_AT_ONCE.set_to(AT_ONCE)
+def test_appends_forget_old_versions_where_the_table_says_so(lake: IcebergConnector) -> None:
     properties = {
         "history.expire.max-snapshot-age-ms": "0",
         "history.expire.min-snapshots-to-keep": "5",
@@ -80,10 +79,8 @@ def test_appends_forget_old_versions_where_the_table_says_so(
     assert again.metadata.recorded_txn(table, "once") == 7
 
 
-def test_without_that_all_versions_stay(
-    lake: IcebergConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trinity_iceberg.expire.EXPIRED_AT_ONCE", 1)
+@EXPIRED_AT_ONCE.set_to(1)
+def test_without_that_all_versions_stay(lake: IcebergConnector, table: TableHandle) -> None:
     for n in range(3):
         append(lake, table, (n, "a"))
     assert len(lake.metadata.history(table)) == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,16 @@ import pytest
 from tests.support.adapter import KEYED, append, code_of, compact, stored, write
 from tests.support.alter import add_column, set_properties
 from tests.support.iceberg_lake import open_catalog, with_pyiceberg
+from trinity.clock import clock_ahead
 from trinity.spi import Column, ConnectorContext, SinkId, TableHandle
 from trinity_iceberg import IcebergConnector, IcebergFormat
 from trinity_iceberg.state import State, Tables
 
 
-def test_history_has_strictly_increasing_times(
-    lake: IcebergConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_history_has_strictly_increasing_times(lake: IcebergConnector, table: TableHandle) -> None:
     append(lake, table, (1, "a"))
     before = lake.metadata.history(table)[-1].timestamp_ms
-    with monkeypatch.context() as clock:
-        clock.setattr("trinity.storage.commits.time.time", lambda: 1.0)  # a clock that went back
+    with clock_ahead(timedelta(days=-1)):  # went back
         append(lake, table, (2, "b"))
     set_properties(lake, table, {"bucket": "4"})
     history = lake.metadata.history(table)

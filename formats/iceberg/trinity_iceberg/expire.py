@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 from typing import Final
 
@@ -10,13 +9,15 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import RemovePropertiesUpdate, RemoveSnapshotsUpdate, TableUpdate
 
+from trinity.clock import now_ms
+from trinity.limits import Limit
 from trinity.storage import ObjectStore
 from trinity.storage.commits import COMMIT_TIMEOUT_S
 from trinity_iceberg.carried import OPERATION, indexes, lineage, stale_definitions, summary_of
 from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
 from trinity_iceberg.swap import commit_updates, same_schema
 
-EXPIRED_AT_ONCE: Final = 50
+EXPIRED_AT_ONCE: Final = Limit(50)
 """Versions that one commit forgets together, so that few commits have to do it."""
 AGE: Final = "history.expire.max-snapshot-age-ms"
 """Property of a table whose commits forget old versions."""
@@ -47,13 +48,13 @@ def expiry_due(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
     """
     age, keep = (_number(metadata.properties.get(name)) for name in (AGE, _KEEP))
     snapshots = metadata.snapshots
-    if age is None or len(snapshots) < (keep or 1) + EXPIRED_AT_ONCE:
+    if age is None or len(snapshots) < (keep or 1) + EXPIRED_AT_ONCE.value:
         return ()
-    limit = int(time.time() * 1000) - age
-    if snapshots[EXPIRED_AT_ONCE].timestamp_ms > limit:
+    limit = now_ms() - age
+    if snapshots[EXPIRED_AT_ONCE.value].timestamp_ms > limit:
         return ()
     gone = _expired_versions(metadata, limit, keep or 1)
-    return _removal(metadata, gone) if len(gone) >= EXPIRED_AT_ONCE else ()
+    return _removal(metadata, gone) if len(gone) >= EXPIRED_AT_ONCE.value else ()
 
 
 def _expired_versions(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[int]:
@@ -100,7 +101,7 @@ def _number(text: str | None) -> int | None:
 
 def delete_metadata(store: ObjectStore, needed: set[str], older_than_ms: int) -> None:
     """Delete metadata files that no snapshot needs; a commit under way may need those of the last minutes."""
-    limit = min(older_than_ms, int((time.time() - COMMIT_TIMEOUT_S) * 1000))
+    limit = min(older_than_ms, now_ms() - int(COMMIT_TIMEOUT_S * 1000))
     for folder in ("metadata", SIDECAR_FOLDER):
         store.delete(
             entry.path

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import Engine, event
 
+from trinity.limits import Limit
+
 if TYPE_CHECKING:
     import psycopg
 
-CONNECT_S: Final = 10
+CONNECT_S: Final = Limit(10)
 """Seconds that a new connection may take, unless the address says ``connect_timeout``."""
-ANSWER_S = 30.0
+ANSWER_S: Final = Limit(30.0)
 """Seconds to wait for an answer."""
 
 _V = TypeVar("_V")
@@ -36,12 +38,12 @@ def _connected(_dialect: Any, _record: Any, arguments: Any, options: dict[str, A
 
         def wait(self, gen: Any, *arguments: Any, **options: Any) -> Any:
             try:
-                return super().wait(_until(gen, time.monotonic() + ANSWER_S), *arguments, **options)
+                return super().wait(_until(gen, time.monotonic() + ANSWER_S.value), *arguments, **options)
             except TimeoutError:
                 self.close()
-                raise psycopg.OperationalError(f"the server did not answer within {ANSWER_S:g} s") from None
+                raise psycopg.OperationalError(f"the server did not answer within {ANSWER_S.value:g} s") from None
 
-    return Limited.connect(*arguments, **{"connect_timeout": CONNECT_S, **options})
+    return Limited.connect(*arguments, **{"connect_timeout": CONNECT_S.value, **options})
 
 
 def _until(steps: Generator[Any, Any, _V], deadline: float) -> Generator[Any, Any, _V]:

@@ -6,7 +6,6 @@ import contextlib
 import datetime as dt
 import hashlib
 import re
-import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, TableHandle, WriteTarget, arrow_type, type_text
 from trinity.storage import CommitRaced, ObjectStore, after_commit
@@ -204,7 +204,7 @@ class Folder:
                     f"{longest} into the folder. Write fewer rows at once.",
                 )
         if self._store.on_disk:
-            return time.time_ns() // NS_PER_MS
+            return now_ms()
         return max((entry.modified_ms for entry in there.values()), default=0)
 
     def _number(self, modified_ms: int, marks: Mapping[str, Mark]) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 
+from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, TableDefinition, TableHandle
 from trinity.storage import (
@@ -112,7 +112,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         oldest = self.load_version(table).oldest
         if self._snapshots.stands_alone(table, oldest):
             # a commit under way may be about to use the number of a manifest of the last minutes
-            limit = min(older_than_ms, int((time.time() - COMMIT_TIMEOUT_S) * 1000))
+            limit = min(older_than_ms, now_ms() - int(COMMIT_TIMEOUT_S * 1000))
             delete_log(ObjectStore(table.location), oldest, limit)
         return gone
 

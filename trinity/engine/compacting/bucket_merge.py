@@ -5,7 +5,6 @@ Losing rows of the base file are dropped, and winners are put where they belong 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
+from trinity.clock import now_ms
 from trinity.engine.reading.data_files import read_columns
 from trinity.engine.writing.run_sinks import RewriteTask, in_storage_form
 from trinity.hidden import BUCKET, DELETED, SINCE
@@ -108,7 +108,7 @@ class BucketMerge:
     spec: MergeSpec
     storage: pa.Schema
     base: Mapping[int, DataFile]
-    now_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    now_ms: int = field(default_factory=now_ms)
 
     @property
     def schema(self) -> pa.Schema:

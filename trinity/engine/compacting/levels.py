@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from trinity.limits import Limit
 from trinity.spi import DataFile, Origin, Tier
 
-FAN: Final = 32
+FAN: Final = Limit(32)
 """Runs of a level that are folded into one: 10,000 commits have three levels, whatever the trigger is."""
-LEVELLED_SHARE: Final = 1.0
+LEVELLED_SHARE: Final = Limit(1.0)
 """Ratio of log rows to base rows from which a fold of the whole log, the last level, writes a new base."""
 
 
@@ -48,7 +49,7 @@ def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
     while True:
         level = max(level, _level(sum(run.span for run in runs[:taken]), every))
         below = len(list(takewhile(lambda run: _level(run.span, every) <= level, runs[taken:])))  # noqa: B023
-        if below < FAN - 1:
+        if below < FAN.value - 1:
             return [f for run in reversed(runs[:taken]) for f in run.files]
         taken, level = taken + below, level + 1
 
@@ -76,4 +77,4 @@ def _level(span: int, every: int) -> int:
 
     A run spans at least one commit number more than it folded: that of the compaction before it.
     """
-    return 0 if span <= every else 1 + int(math.log(2 * span / (every + 1), FAN))
+    return 0 if span <= every else 1 + int(math.log(2 * span / (every + 1), FAN.value))

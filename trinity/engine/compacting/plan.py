@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -12,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.clock import now_ms
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
 from trinity.engine.compacting.sizes import crowded, files_for, in_groups
 from trinity.engine.reading.files import tiers, well_bucketed
@@ -97,7 +97,7 @@ def plan_compaction(splits: SplitSource, strength: Strength, every: int | None =
     base, log = tiers(splits.files)
     if not log and not (full and _is_worth_it(splits, spec)):
         return None
-    runs, share = (log, _FULL_SHARE) if every is None else (newest_runs(splits.files, every), LEVELLED_SHARE)
+    runs, share = (log, _FULL_SHARE) if every is None else (newest_runs(splits.files, every), LEVELLED_SHARE.value)
     if full or (len(runs) == len(log) and sum(f.rows for f in log) >= share * sum(f.rows for f in base)):
         return _new_base(splits, spec)
     return _run_of_log(splits, spec, runs) if len(runs) > 1 else None
@@ -199,7 +199,7 @@ def _has_expired(splits: SplitSource, spec: MergeSpec) -> bool:
     """Return True where tombstones are in the sidecar for longer than the table keeps them."""
     if spec.tombstone_retention_ms is None or spec.by_column:
         return False
-    oldest = int(time.time() * 1000) - spec.tombstone_retention_ms
+    oldest = now_ms() - spec.tombstone_retention_ms
     pages = (page for file in splits.sidecar for page in live_pages(file, pa.schema([(SINCE, pa.int64())])))
     return any(pc.any(pc.less(page.column(SINCE), oldest)).as_py() for page in pages)
 

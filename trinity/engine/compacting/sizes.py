@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from trinity.spi import DataFile, arrival_order
-
-FILE_BYTES: Final = 128 * 1024 * 1024
-"""Bytes of a file that compaction aims at."""
+from trinity.storage.merge_sinks import FILE_BYTES
 
 
 def files_for(files: Iterable[DataFile]) -> int:
     """Return how many files of the target size hold the bytes of ``files``."""
-    return max(1, math.ceil(sum(f.size for f in files) / FILE_BYTES))
+    return max(1, math.ceil(sum(f.size for f in files) / FILE_BYTES.value))
 
 
 def by_partition_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, Any]], list[DataFile]]:
@@ -51,7 +49,7 @@ def in_groups(files: Sequence[DataFile], count: int) -> list[list[DataFile]]:
 def _chunks(files: Sequence[DataFile]) -> list[list[DataFile]]:
     chunks: list[list[DataFile]] = [[]]
     for file in files:
-        if chunks[-1] and sum(f.size for f in chunks[-1]) + file.size > FILE_BYTES:
+        if chunks[-1] and sum(f.size for f in chunks[-1]) + file.size > FILE_BYTES.value:
             chunks.append([])
         chunks[-1].append(file)
     return chunks

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from trinity.calls import public
+from trinity.clock import now_ms
 from trinity.engine.compacting.health import Health
 from trinity.engine.feed.changelog import prune
 from trinity.errors import TrinityError
@@ -93,7 +93,7 @@ def sweep_dropped_tables(catalogs: CatalogSet, place: TableName | None, retain: 
     """
     done: list[Upkeep] = []
     if retain is not None:
-        before = int(time.time() * 1000) - duration_ms(retain, "maintain(vacuum)")
+        before = now_ms() - duration_ms(retain, "maintain(vacuum)")
         for catalog, schema in catalogs.places(place):
             try:
                 gone, error = catalogs[catalog].metadata.sweep(schema, before), None
@@ -118,7 +118,7 @@ def vacuum(table: Target, retain: str | dt.timedelta) -> VacuumResult:
     """Vacuum a table, and its changelog. Arguments and errors as for :meth:`trinity.Table.vacuum`."""
     if table.definition.external:
         raise not_ours(str(table.name), "vacuum")
-    before = int(time.time() * 1000) - duration_ms(retain, "vacuum(retain)")
+    before = now_ms() - duration_ms(retain, "vacuum(retain)")
     done = table.connector.metadata.vacuum(table.handle, before)
     gone = prune(table, table.connector.metadata.history(table.handle), before)
     return replace(done, files=done.files + len(gone), bytes=done.bytes + sum(entry.size for entry in gone))

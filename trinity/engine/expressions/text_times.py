@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from typing import Final
 from zoneinfo import ZoneInfoNotFoundError
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_numpy
+from trinity.clock import now
 from trinity.engine.expressions.days import LAST_DAY, MICROS_OF_DAY, Numbers
 from trinity.engine.expressions.text_values import DATE_PARTS, days_of, number_of, refuse_where, trimmed
 from trinity.engine.writing.clocks import instants_of
@@ -84,7 +84,7 @@ def _with_date(texts: pa.Array, zone: str) -> pa.Array:
     )
     if not pc.any(alone).as_py():
         return bare
-    today = dt.datetime.now(zone_of(zone)).date().isoformat()
+    today = now().astimezone(zone_of(zone)).date().isoformat()
     return pc.if_else(alone, pc.replace_substring_regex(bare, "^T?", f"{today}T"), bare)
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import prune, split_buckets_and_runs, tiers, well_bucketed
 from trinity.engine.reading.predicate import Predicate, Where
+from trinity.limits import Limit
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import STAMP, DataFile, Deletes, Origin, SplitSource, Tier
@@ -80,11 +81,11 @@ def searched_columns(splits: SplitSource, spec: MergeSpec) -> pa.Schema:
     return pa.schema([splits.storage.field(name) for name in needed if name in splits.storage.names])
 
 
-LEAST_ROWS: Final = 10_000
+LEAST_ROWS: Final = Limit(10_000)
 """Base rows from which a search costs less than the join that it spares."""
 _MOST_FILES: Final = 256
 """Most unsearched files of the log that Spark searches: each of its tasks opens all of them."""
-_MOST_LOOKED_AT: Final = 8_000_000
+MOST_LOOKED_AT: Final = Limit(8_000_000)
 """Most base rows whose keys and ordering are read from a disk faster than Spark folds a few keys: some hundred MB."""
 _REMEMBERED_BYTES: Final = 256 * 1024 * 1024
 """Bytes of the cached bits of all tables."""
@@ -185,7 +186,7 @@ class PositionReadState:
     @property
     def beats_a_join(self) -> bool:
         """True when the base is so large that a search costs less than the join that it avoids."""
-        return sum(f.rows for f in self.base) >= LEAST_ROWS
+        return sum(f.rows for f in self.base) >= LEAST_ROWS.value
 
     @property
     def is_soon_opened(self) -> bool:
@@ -202,7 +203,9 @@ class PositionReadState:
     @property
     def _is_soon_read(self) -> bool:
         """True when reading key and ordering columns of the base is faster than a join with the keys."""
-        return sum(f.rows for f in self.base) <= _MOST_LOOKED_AT and all(Location.of(f.path).on_disk for f in self.base)
+        return sum(f.rows for f in self.base) <= MOST_LOOKED_AT.value and all(
+            Location.of(f.path).on_disk for f in self.base
+        )
 
     def remember(self, hidden: Mapping[str, np.ndarray]) -> None:
         """Remember the hidden rows of the version, unless only some keys were read."""
@@ -219,7 +222,7 @@ def forget_positions() -> None:
     _memory.drop(lambda _: True)
 
 
-MOST_LOCAL_BYTES: Final = 128 * 1024 * 1024
+MOST_LOCAL_BYTES: Final = Limit(128 * 1024 * 1024)
 """Bytes of files whose rows this process folds by itself."""
 
 
@@ -296,8 +299,8 @@ class FoldPlan:
         files = [*self.splits.sidecar, *self.runs, *log]
         if not files:
             return NotLocal("it has no log")
-        if sum(f.size for f in files) > MOST_LOCAL_BYTES:
-            return NotLocal(f"its log has more than {MOST_LOCAL_BYTES:,} bytes")
+        if sum(f.size for f in files) > MOST_LOCAL_BYTES.value:
+            return NotLocal(f"its log has more than {MOST_LOCAL_BYTES.value:,} bytes")
         return why_not_by_position(self.splits, self.spec, base, log)
 
 

@@ -22,6 +22,7 @@ from trinity.engine.reading.file_arrival import FileArrival
 from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION
+from trinity.limits import Limit
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
 from trinity.merge.arrow.keys import Keys
 from trinity.merge.spec import MergeSpec
@@ -38,7 +39,7 @@ _THREADS: Final = 8
 """Threads of a task that open files of the log: opening dominates the cost of a small file."""
 _ROWS_AT_ONCE: Final = 1 << 16
 """Rows of small files of the log that are looked through as one."""
-_FEW_FILES: Final = 4
+FEW_FILES: Final = Limit(4)
 """Base files among which every key of the log is looked for sooner than it is hashed."""
 _HEAD: Final = struct.Struct("<q")
 _KEPT_BYTES: Final = 256 * 1024 * 1024
@@ -136,7 +137,7 @@ class Search:
         if self.arrival is not None:
             self.arrival.check(log, as_numpy(won.column(ARRIVAL)))
         won = won.append_column(DELETED, is_deleted(self.spec, won))
-        return FoldedLog(log, keys, won, self._parts(keys, won) if files > _FEW_FILES else {})
+        return FoldedLog(log, keys, won, self._parts(keys, won) if files > FEW_FILES.value else {})
 
     def _parts(self, keys: Keys, winners: pa.Table) -> dict[int, np.ndarray]:
         if not self.buckets or not keys.are_looked_up:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
+from trinity.clock import now
 from trinity.engine.appending.append import evolve_table, given_rows, is_spark_frame, write_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.streaming.background import BackgroundCompactor
@@ -168,7 +169,7 @@ def _newest(definition: TableDefinition, fragments: Sequence[bytes]) -> str:
     if definition.column(name).type != "timestamp" or not isinstance(newest, dt.datetime):
         return f", newest {name} {newest}"
     zoned = newest if newest.tzinfo else newest.replace(tzinfo=dt.UTC)
-    return f", newest {name} {newest}, {(dt.datetime.now(dt.UTC) - zoned).total_seconds():.1f} s behind"
+    return f", newest {name} {newest}, {(now() - zoned).total_seconds():.1f} s behind"
 
 
 def transformed(table: Target, rows: DataFrame, transform: Callable[[DataFrame], Any] | None) -> DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
+from trinity.clock import now
 from trinity.depth import deep_recursion
 from trinity.engine.executes import NotLocal
 from trinity.engine.values.local_checks import constant_of
@@ -137,5 +137,5 @@ def _plain_value(column: Column) -> Any:
         value, bound = int(tree.sql(comments=False)), 1 << kind.bit_width - 1
         return value if -bound <= value < bound else _OTHER
     if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
-        return dt.datetime.now(dt.UTC)
+        return now()
     return _OTHER

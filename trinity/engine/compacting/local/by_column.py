@@ -6,7 +6,6 @@ deleted by position.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow
+from trinity.clock import now_ms
 from trinity.engine.compacting.bucket_merge import in_order
 from trinity.engine.compacting.local.parts import PartLayout, Parts
 from trinity.engine.reading.files import may_share_keys
@@ -35,7 +35,7 @@ class ColumnRewrite:
     def __init__(self, fold: FoldPlan, count: int, *, stays: bool = False) -> None:
         self.fold, self.spec, self.storage = fold, fold.spec, fold.splits.storage
         self.layout = PartLayout(self.spec.key, count)
-        self.now = int(time.time() * 1000)
+        self.now = now_ms()
         optional = [f.with_nullable(True) for f in self.storage]
         facts = pa.schema([(SINCE, pa.int64()), (ARRIVAL, pa.int64()), (DELETED, pa.bool_()), (LEFT, pa.bool_())])
         self.schema = pa.schema([*optional, *facts])

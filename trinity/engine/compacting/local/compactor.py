@@ -32,12 +32,13 @@ from trinity.engine.reading.plan import (
     why_not_files,
 )
 from trinity.engine.writing.run_sinks import RewriteTask
+from trinity.limits import Limit
 from trinity.spi import DataFile, SplitSource
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _NOTHING: Final = np.empty(0, np.int64)
-_MOST_AT_ONCE: Final = 2_000_000
+LOG_ROWS_AT_ONCE: Final = Limit(2_000_000)
 """Rows of the log whose keys and ordering are in memory at once: some hundred MB."""
 _FILES_AT_ONCE: Final = 8
 """Files of which narrow columns are read at once: opening dominates the cost of a small file."""
@@ -171,7 +172,7 @@ def _find_winners(
         keyless_too: True to keep the rows that have a NULL in their key.
     """
     files, key = LogFiles(fold), fold.spec.key
-    count = max(1, math.ceil(sum(f.rows for f in fold.log) / _MOST_AT_ONCE))
+    count = max(1, math.ceil(sum(f.rows for f in fold.log) / LOG_ROWS_AT_ONCE.value))
     shares, lost = PartLayout(key, count), list[list[np.ndarray]]()
     with Parts(files.schema) as parts:
 

@@ -18,10 +18,11 @@ from trinity.arrays import as_arrow
 from trinity.engine.compacting.sizes import by_partition_values, files_for
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.errors import TrinityError
+from trinity.limits import Limit
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 
-_MOST_BYTES: Final = 128 * 1024 * 1024
+BYTES_IN_MEMORY: Final = Limit(128 * 1024 * 1024)
 """Bytes of rows that wait in memory."""
 _LZ4: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -57,7 +58,7 @@ class Parts:
             for part, first, end in zip(found.tolist(), edges, [*edges[1:], len(parts)], strict=True):
                 self._waiting[part].append(rows.slice(first, end - first))
             self._bytes += rows.nbytes
-            if self._bytes > _MOST_BYTES:
+            if self._bytes > BYTES_IN_MEMORY.value:
                 self._spill()
 
     def __iter__(self) -> Iterator[int]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.compacting.sizes import FILE_BYTES, by_partition_values
+from trinity.clock import now_ms
+from trinity.engine.compacting.sizes import by_partition_values
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.hidden import ARRIVAL, DELETED, FILE, FILE_NUMBER, SINCE
+from trinity.limits import Limit
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource, TableDefinition
+from trinity.storage.merge_sinks import FILE_BYTES
 from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
@@ -36,14 +38,14 @@ def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:
 
     Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
     """
-    now = int(time.time() * 1000)
+    now = now_ms()
     rows = winners.withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
     if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that moved it to the sidecar
         rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
     return rows
 
 
-_TASK_BYTES: Final = 64 * 1024 * 1024
+TASK_BYTES: Final = Limit(64 * 1024 * 1024)
 _MOST_TASKS: Final = 1024
 
 
@@ -58,11 +60,11 @@ def _by_partition(
     columns = [quoted(c) for c in definition.partition_columns]
     order = list(dict.fromkeys((*columns, *map(quoted, spec.key))))
     sizes = [sum(f.size for f in found) for found in by_partition_values(files).values()]
-    tasks = min(_MOST_TASKS, max(1, math.ceil(sum(sizes) / _TASK_BYTES)))
+    tasks = min(_MOST_TASKS, max(1, math.ceil(sum(sizes) / TASK_BYTES.value)))
     if spec.buckets:
         part = F.expr(f"pmod(hash({', '.join(map(quoted, spec.key))}), {spec.buckets})")
         rows = rows.repartition(min(_MOST_TASKS, len(sizes) * spec.buckets), *columns, part)
-    elif all(f.identity for f in definition.partition_fields) and max(sizes, default=0) <= 2 * FILE_BYTES:
+    elif all(f.identity for f in definition.partition_fields) and max(sizes, default=0) <= 2 * FILE_BYTES.value:
         rows = rows.repartition(min(tasks, len(sizes)), *columns)
     else:
         rows = rows.repartitionByRange(tasks, *order)
@@ -76,5 +78,5 @@ def grouped_scan(spark: SparkSession, groups: Sequence[Sequence[DataFile]], spli
     numbers = spark.sql(f"SELECT col1 AS {FILE}, col2 AS {FILE_NUMBER} FROM VALUES {lines}")
     rows = plain_scan(spark, files, splits.storage)
     found = rows.selectExpr("*", f"_metadata.file_name AS {FILE}").join(F.broadcast(numbers), FILE)
-    tasks = max(1, math.ceil(sum(f.size for f in files) / _TASK_BYTES))
+    tasks = max(1, math.ceil(sum(f.size for f in files) / TASK_BYTES.value))
     return found.repartition(min(tasks, len(groups)), FILE_NUMBER).select(*map(quoted, rows.columns))

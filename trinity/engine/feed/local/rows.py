@@ -77,7 +77,7 @@ class InColumns:
 
 def _by_row_group(file: DataFile, places: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the wanted positions of each row group of a large file, or all of a small file."""
-    if file.rows <= ROWS_AT_ONCE or not len(places):
+    if file.rows <= ROWS_AT_ONCE.value or not len(places):
         yield places
         return
     with reporting_unreadable_file(file.path):

@@ -17,6 +17,7 @@ from trinity.engine.reading.spark.arrival_order import POSITION_BITS
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import bucketed_scan, plain_scan
 from trinity.hidden import ARRIVAL
+from trinity.limits import Limit
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource
@@ -25,7 +26,7 @@ from trinity.syntax.quoting import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FEW: Final = 500_000
+MOST_KEYS: Final = Limit(500_000)
 """The most keys that every task can hold."""
 
 
@@ -49,7 +50,7 @@ class Appends:
     @cached_property
     def few(self) -> bool:
         """True when every task can hold the keys that were touched."""
-        return sum(file.rows for file in self.files) <= _FEW
+        return sum(file.rows for file in self.files) <= MOST_KEYS.value
 
     @property
     def keys(self) -> DataFrame:

@@ -18,6 +18,7 @@ from trinity.engine.feed.steps import Step, runs
 from trinity.engine.feed.stored import stored_schema, written_columns
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
+from trinity.limits import Limit
 from trinity.spark.frames import local_frame
 from trinity.spark.settings import pinned
 from trinity.spark.texts import with_char
@@ -31,7 +32,7 @@ from trinity.target import Target
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FEW: Final = 64
+COMMITS_IN_EXPRESSION: Final = Limit(64)
 """The number of commits whose times still fit into an expression."""
 
 
@@ -102,7 +103,7 @@ def _empty_feed(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
 
 def _with_timestamp(spark: SparkSession, rows: DataFrame, commits: Sequence[HistoryEntry]) -> DataFrame:
     """Return the rows with :data:`TIMESTAMP`."""
-    if 0 < len(commits) <= _FEW:  # a join would be a job of its own
+    if 0 < len(commits) <= COMMITS_IN_EXPRESSION.value:  # a join would be a job of its own
         known = ", ".join(f"{commit.version}L, timestamp_millis({commit.timestamp_ms}L)" for commit in commits)
         return rows.selectExpr("*", f"element_at(map({known}), {VERSION}) AS {TIMESTAMP}")
     times = local_frame(spark, {VERSION: "bigint", TIMESTAMP: "timestamp"}, [_moment(commit) for commit in commits])

@@ -127,7 +127,7 @@ def folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
 
 def _groups(file: DataFile) -> Iterable[int | None]:
     """Return the parts of a file that are held at once: row groups of a large one; None for a whole one."""
-    if file.rows <= ROWS_AT_ONCE:
+    if file.rows <= ROWS_AT_ONCE.value:
         return [None]
     with reporting_unreadable_file(file.path):
         return range(parquet_footer(file.path).num_row_groups)

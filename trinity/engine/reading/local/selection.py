@@ -16,6 +16,7 @@ from trinity.depth import deep_recursion
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.writing.casts import cast_array
+from trinity.limits import Limit
 from trinity.merge.arrow.keys import Keys
 from trinity.spi import Column, ColumnStats, DataFile, SplitSource, stored_name
 from trinity.storage.file_schema import columns_in
@@ -27,7 +28,7 @@ from trinity.storage.parquet_sink import footer_statistics
 if TYPE_CHECKING:
     from trinity.engine.expressions import Compiled
 
-ROWS_AT_ONCE: Final = 1 << 20
+ROWS_AT_ONCE: Final = Limit(1 << 20)
 """Rows of a file that a thread holds at once: as many as a row group has."""
 
 _T = TypeVar("_T")
@@ -96,7 +97,7 @@ class Selection:
         Raises:
             TrinityError: BAD_DATA naming a corrupt or missing file.
         """
-        if rows_in(file) <= ROWS_AT_ONCE:
+        if rows_in(file) <= ROWS_AT_ONCE.value:
             return [None]
         with reporting_unreadable_file(file.path):
             return self.row_groups(file, parquet_footer(file.path))

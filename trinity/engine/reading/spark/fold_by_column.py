@@ -7,13 +7,13 @@ the log.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from trinity.clock import now_ms
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
@@ -153,7 +153,7 @@ class _Rewrite:
         self.fold = replace(_fold(splits, spec), raises=False)
         self.counted = self.fold.contributions(rows)
         self.folded = self.fold(self.counted)
-        self.now = int(time.time() * 1000)
+        self.now = now_ms()
 
     def rows(self, unfit: DataFrame | None) -> DataFrame:
         """Return the rows of base and sidecar, and of unfit keys the row versions for the log.

@@ -1,0 +1,40 @@
+"""The time of day: all of Trinity asks for it here, so that tests can move it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class _Clock:
+    """How far the clock of this process is ahead of the computer's."""
+
+    ahead = dt.timedelta()
+
+
+def now() -> dt.datetime:
+    """Return the present moment, in UTC."""
+    return dt.datetime.now(dt.UTC) + _Clock.ahead
+
+
+def now_ns() -> int:
+    """Return the present moment in nanoseconds since 1970."""
+    return time.time_ns() + _Clock.ahead // dt.timedelta(microseconds=1) * 1000
+
+
+def now_ms() -> int:
+    """Return the present moment in milliseconds since 1970."""
+    return now_ns() // 10**6
+
+
+@contextmanager
+def clock_ahead(by: dt.timedelta) -> Iterator[None]:
+    """Move the clock of this process, for tests: forward, or back by a negative duration."""
+    before = _Clock.ahead
+    _Clock.ahead = before + by
+    try:
+        yield
+    finally:
+        _Clock.ahead = before
