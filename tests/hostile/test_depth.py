@@ -18,6 +18,7 @@ from trinity.engine.reading.predicate import Predicate
 from trinity.names import TableName
 from trinity.predicates.conditions import condition_facts
 from trinity.predicates.names import Names
+from trinity.syntax.sql_text import SqlText
 
 pytestmark = pytest.mark.inner
 
@@ -118,7 +119,7 @@ def test_nested_text_from_python(kind: str) -> None:
     columns = [Column("k", "int"), Column("v", "int", default=text)]
     made = define_table(TableName("c", "s", "t"), columns, (), (), {}, (), {"c": f"{text} = k"})
     assert made.column("v").default == text
-    assert condition_facts(f"k = 1 AND {text} = 1", made, Names("t")).comparisons
+    assert condition_facts(SqlText(f"k = 1 AND {text} = 1").tree, made, Names("t")).comparisons
     assert prune([], Predicate.of(made, f"k = 1 AND {text} = 1")) == []
     beyond = NESTED[kind](BEYOND.get(kind, 3000), "1")
     assert outcome(lambda: define_table(TableName("c", "s", "t"), columns[:1], (), (), {}, (), {"c": beyond})) != "done"

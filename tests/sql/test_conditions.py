@@ -12,6 +12,7 @@ from trinity import Column
 from trinity.predicates.conditions import condition_facts
 from trinity.predicates.names import Names
 from trinity.spi import TableDefinition
+from trinity.syntax.parse import expression_tree
 
 pytestmark = pytest.mark.inner
 
@@ -52,11 +53,11 @@ NAMES = Names("t", "u", ("id", "w"))
     ],
 )
 def test_bounds(condition: str, bounds: dict[str, Any]) -> None:
-    assert condition_facts(condition, TABLE, NAMES).bounds == bounds
+    assert condition_facts(expression_tree(condition), TABLE, NAMES).bounds == bounds
 
 
 def test_equalities() -> None:
-    facts = condition_facts("t.id = u.id AND s = upper(w)", TABLE, NAMES)
+    facts = condition_facts(expression_tree("t.id = u.id AND s = upper(w)"), TABLE, NAMES)
     assert {name: value.sql() for name, value in facts.equalities.items()} == {"id": "u.id", "s": "UPPER(w)"}
     assert facts.only_equalities
-    assert not condition_facts("t.id = u.id AND u.w > 3", TABLE, NAMES).only_equalities
+    assert not condition_facts(expression_tree("t.id = u.id AND u.w > 3"), TABLE, NAMES).only_equalities

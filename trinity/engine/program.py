@@ -17,14 +17,28 @@ from trinity.display import InNotebooks
 from trinity.errors import TrinityError
 from trinity.predicates.names import Names
 from trinity.spi import Operation, TableDefinition, TableHandle
+from trinity.syntax.sql_text import SqlText
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
+    from sqlglot import exp
 
 Expression: TypeAlias = Union[str, "SparkColumn"]
 """Spark SQL text, or a Column. Names are resolved over target and source under their aliases; text may hold
 subqueries over views of the session."""
+Parsed: TypeAlias = Union[SqlText, "SparkColumn"]
+"""An expression of a program, whose text is parsed once."""
+
+
+def parsed(expression: Expression) -> Parsed:
+    """Return an expression for a program."""
+    return SqlText(expression) if isinstance(expression, str) else expression
+
+
+def tree_of(expression: Value | None) -> exp.Expr | None:
+    """Return the tree of an expression; None for a Column, and for text that sqlglot cannot parse."""
+    return expression.tree if isinstance(expression, SqlText) else None
 
 
 @dataclass(frozen=True)
@@ -38,11 +52,11 @@ class Fields:
     values: Mapping[str, Value]
 
 
-Value: TypeAlias = Union[str, "SparkColumn", Fields]
+Value: TypeAlias = Union[SqlText, "SparkColumn", Fields]
 """The new value of a column."""
 
 
-def expressions_of(value: Value) -> Iterator[Expression]:
+def expressions_of(value: Value) -> Iterator[Parsed]:
     """Yield the expressions of a value."""
     if isinstance(value, Fields):
         for inner in value.values.values():
@@ -51,11 +65,11 @@ def expressions_of(value: Value) -> Iterator[Expression]:
         yield value
 
 
-def with_texts(value: Value, changed: Callable[[str], str]) -> Value:
+def with_texts(value: Value, changed: Callable[[SqlText], SqlText]) -> Value:
     """Apply a function to every SQL text in a value."""
     if isinstance(value, Fields):
         return Fields({name: with_texts(inner, changed) for name, inner in value.values.items()})
-    return changed(value) if isinstance(value, str) else value
+    return changed(value) if isinstance(value, SqlText) else value
 
 
 class When(str, Enum):
@@ -80,7 +94,7 @@ class Case:
 
     when: When
     operation: Operation | None
-    condition: Expression | None = None
+    condition: Parsed | None = None
     values: Mapping[str, Value] | None = None
 
 
@@ -107,7 +121,7 @@ class Program:
     statement: Literal["MERGE", "UPDATE", "DELETE", "ALTER TABLE"]
     cases: tuple[Case, ...]
     source: DataFrame | pa.Table | None = None
-    on: Expression | None = None
+    on: Parsed | None = None
     target_alias: str = "t"
     source_alias: str = "s"
     reads: tuple[TableHandle, ...] = ()

@@ -17,7 +17,6 @@ from trinity.predicates.comparisons import Comparison, conjuncts, equalities
 from trinity.predicates.names import Names
 from trinity.predicates.value_sets import Bound, ValueSet
 from trinity.spi import Column, DataFile, TableDefinition
-from trinity.syntax.parse import expression_or_none
 from trinity.syntax.trees import bare
 
 
@@ -30,7 +29,7 @@ class ConditionFacts:
         bounds: target column -> bounds of its values.
         equalities: target column -> expression over the source that it must equal.
         others: the parts that AND joins, but for ``equalities``.
-        understood: True when the condition is text that could be parsed, so that ``equalities`` and ``others`` are it.
+        understood: True when there was a tree, so that ``equalities`` and ``others`` are the condition.
     """
 
     comparisons: tuple[tuple[str, exp.Expr], ...] = ()
@@ -51,11 +50,8 @@ class ConditionFacts:
 
 
 @deep_recursion()
-def condition_facts(condition: object, definition: TableDefinition, names: Names) -> ConditionFacts:
-    """Return the facts that follow from a condition; none from a Column, or from text that sqlglot cannot parse."""
-    if not isinstance(condition, str):
-        return ConditionFacts()
-    tree = expression_or_none(condition)
+def condition_facts(tree: exp.Expr | None, definition: TableDefinition, names: Names) -> ConditionFacts:
+    """Return the facts that follow from a condition; none without a tree."""
     if tree is None:
         return ConditionFacts()
 
@@ -81,15 +77,14 @@ def condition_facts(condition: object, definition: TableDefinition, names: Names
 
 
 @deep_recursion()
-def same_expression(one: object, other: object) -> bool:
-    """Return True when two texts or trees without literals are the same expression but for case and quotes."""
-    mine, its = (expression_or_none(given) if isinstance(given, str) else given for given in (one, other))
-    if not isinstance(mine, exp.Expr) or not isinstance(its, exp.Expr):
+def same_expression(one: exp.Expr | None, other: exp.Expr | None) -> bool:
+    """Return True when two expressions without literals are the same but for case and quotes; False without a tree."""
+    if one is None or other is None:
         return False
     # a literal's case is part of its value
-    if mine.find(exp.Literal) or its.find(exp.Literal):
+    if one.find(exp.Literal) or other.find(exp.Literal):
         return False
-    return _without_case(mine) == _without_case(its)
+    return _without_case(one) == _without_case(other)
 
 
 def _without_case(tree: exp.Expr) -> exp.Expr:
@@ -106,14 +101,14 @@ def _both(one: Bound, other: Bound) -> Bound:
 
 
 def partition_columns(
-    condition: object, definition: TableDefinition, names: Names, files: Sequence[DataFile]
+    tree: exp.Expr | None, definition: TableDefinition, names: Names, files: Sequence[DataFile]
 ) -> list[Column] | None:
     """Return the partition columns that a condition names, if it names no others and every file has their values.
 
     None for another condition, which has to be evaluated row by row.
     """
     columns = {f.column for f in definition.partition_fields if f.identity}
-    if not isinstance(condition, str) or not _only_about(condition, columns, definition, names):
+    if tree is None or not _only_about(tree, columns, definition, names):
         return None
     if not all(file.partition.keys() >= columns for file in files):
         return None
@@ -128,10 +123,7 @@ _CONSTANT: Final = (
 
 
 @deep_recursion()
-def _only_about(condition: str, wanted: Collection[str], definition: TableDefinition, names: Names) -> bool:
-    tree = expression_or_none(condition)
-    if tree is None:
-        return False
+def _only_about(tree: exp.Expr, wanted: Collection[str], definition: TableDefinition, names: Names) -> bool:
     columns = list(tree.find_all(exp.Column))
     known = {name.lower() for name in wanted}
     # nothing non-deterministic, such as rand()

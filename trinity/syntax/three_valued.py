@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
+from trinity.syntax.sql_text import SqlText
 from trinity.syntax.trees import as_operand
 
 
@@ -32,16 +33,13 @@ _ROWS: Final = "_trinity_rows"
 
 
 @deep_recursion()
-def three_valued_text(text: str, use: Use) -> str:
-    """Return an expression in Spark's dialect, its predicates written out where needed; else as it is.
+def three_valued_text(text: SqlText, use: Use) -> SqlText:
+    """Return an expression whose predicates are written out where needed; else the same object.
 
     Raises:
         TrinityError: as :func:`three_valued`.
     """
-    from trinity.syntax.parse import expression_or_none
-
-    tree = expression_or_none(text)
-    return text if tree is None else three_valued(tree, text, use, exp.Condition)
+    return text if text.tree is None else text.changed_to(three_valued(text.tree, text, use, exp.Condition))
 
 
 def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp.Expr] | None = None) -> str:

@@ -23,7 +23,7 @@ from trinity.engine.changing.plan import (
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.engine.changing.source import SourceStatistics, reads_all
 from trinity.engine.executes import NotLocal
-from trinity.engine.program import Program
+from trinity.engine.program import Program, tree_of
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
@@ -79,7 +79,7 @@ class PinnedStatement:
         _same_version(merge.table, program)
         merge = replace(merge, deletes={f.path: f.deletes for f in splits.files if f.deletes})
         condition = program.cases[0].condition if program.source is None else program.on
-        facts = condition_facts(condition, splits.definition, program.names)
+        facts = condition_facts(tree_of(condition), splits.definition, program.names)
         return cls(table, program, merge, splits, facts)
 
     def plan(self, equalities: Mapping[str, Equality]) -> StatementPlan:
@@ -198,7 +198,7 @@ class Attempt(ABC):
             return None
         files = self.files
         if case.condition is not None:
-            columns = partition_columns(case.condition, self.definition, self.program.names, files)
+            columns = partition_columns(tree_of(case.condition), self.definition, self.program.names, files)
             if columns is None:
                 return None
             files = self.selected(str(case.condition), columns, files)

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from sqlglot import exp
+
 from trinity.engine.changing.engine_rules import omitted_value, touched_groups
 from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
-from trinity.engine.program import Case, Expression, Fields, Program, Value, with_texts
+from trinity.engine.program import Case, Fields, Parsed, Program, Value, tree_of, with_texts
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
 from trinity.messages import shown_row
@@ -23,11 +25,11 @@ from trinity.predicates.conditions import same_expression
 from trinity.spi import Operation, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted
+from trinity.syntax.sql_text import SqlText
 from trinity.syntax.three_valued import Use, three_valued_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from sqlglot import exp
 
 
 def expanded(program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Program:
@@ -43,8 +45,10 @@ def expanded(program: Program, definition: TableDefinition, spark: Callable[[], 
     return replace(program, cases=cases, on=_spelled_out(program.on, Use.JOIN))
 
 
-def _spelled_out(expression: Expression | None, use: Use) -> Expression | None:
-    return with_plain_comparisons(three_valued_text(expression, use)) if isinstance(expression, str) else expression
+def _spelled_out(expression: Parsed | None, use: Use) -> Parsed | None:
+    if not isinstance(expression, SqlText):
+        return expression
+    return expression.changed_to(with_plain_comparisons(three_valued_text(expression, use)))
 
 
 def _expanded(case: Case, program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Case:
@@ -54,7 +58,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
     given = _star(program, definition) if case.values is None else _under_own_names(case.values, program, definition)
     if case.operation is Operation.INSERT:
         omitted: dict[str, Value] = {
-            c.name: omitted_value(definition, c, spark) for c in definition.visible if c.name not in given
+            c.name: SqlText(omitted_value(definition, c, spark)) for c in definition.visible if c.name not in given
         }
         given = {c.name: {**omitted, **given}[c.name] for c in definition.visible}
     if case.operation is Operation.INSERT and any(isinstance(value, Fields) for value in given.values()):
@@ -68,7 +72,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
 def _under_own_names(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
     """Return values by the table's own names; a dotted name is a column qualified by the alias, or a field."""
     columns = {c.name.lower(): c for c in definition.visible}
-    found, others = dict[str, Value](), list[tuple[AssignedField, Expression]]()
+    found, others = dict[str, Value](), list[tuple[AssignedField, Parsed]]()
     for given, value in values.items():
         if isinstance(value, Fields):
             found[given] = value
@@ -98,7 +102,7 @@ def _star(program: Program, definition: TableDefinition) -> dict[str, Value]:
         )
     alias = quoted(program.source_alias)
     taken = (c.name for c in definition.visible if c.name not in missing)
-    return {name: f"{alias}.{quoted(given[name.lower()])}" for name in taken}
+    return {name: SqlText(f"{alias}.{quoted(given[name.lower()])}") for name in taken}
 
 
 def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:
@@ -162,15 +166,14 @@ class StatementPlan:
 
     def leaves_key(self, case: Case, key: str) -> bool:
         """Return True when the value that an UPDATE case sets a key column to is the one that it has."""
-        value = (case.values or {})[key]
-        own = f"{quoted(self.program.target_alias)}.{quoted(key)}"
-        equal = self.equalities.get(key)
+        value, equal = tree_of((case.values or {})[key]), self.equalities.get(key)
+        own = exp.column(key, table=self.program.target_alias)
         return (equal is not None and same_expression(value, equal.expression)) or same_expression(value, own)
 
     def _collides(self, case: Case) -> bool:
         key, equal = self.definition.primary_key, self.equalities
         found = set(equal) == set(key) and all(
-            equal[k].stored and same_expression((case.values or {})[k], equal[k].expression) for k in key
+            equal[k].stored and same_expression(tree_of((case.values or {})[k]), equal[k].expression) for k in key
         )
         return bool(key) and not found
 

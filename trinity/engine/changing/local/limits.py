@@ -12,10 +12,9 @@ from trinity.depth import deep_recursion
 from trinity.engine.changing.local.target import why_not_read
 from trinity.engine.changing.plan import written_unique_keys
 from trinity.engine.executes import NotLocal
-from trinity.engine.program import Program, expressions_of
+from trinity.engine.program import Program, expressions_of, tree_of
 from trinity.engine.values.defaults import is_plain
 from trinity.spi import Operation, SplitSource, TableDefinition, parse_type
-from trinity.syntax.parse import expression_or_none
 
 
 def why_not_local(splits: SplitSource, program: Program) -> NotLocal | None:
@@ -31,7 +30,7 @@ def _why_not_source(program: Program, definition: TableDefinition) -> NotLocal |
         return NotLocal("the source is a DataFrame of Spark's")
     if any(pa.types.is_null(field.type) for field in source.schema):
         return NotLocal("a column of the source has no type")
-    if any(_compares_char(text, program, definition) for text in _texts(program)):
+    if any(_compares_char(tree, program, definition) for tree in _trees(program)):
         return NotLocal("only Spark pads text of the source that is compared with a CHAR column")
     return None
 
@@ -45,19 +44,16 @@ def _why_not_rows(program: Program, splits: SplitSource) -> NotLocal | None:
     return None
 
 
-def _texts(program: Program) -> Iterator[str]:
+def _trees(program: Program) -> Iterator[exp.Expr]:
     for case in program.cases:
         values = chain.from_iterable(map(expressions_of, (case.values or {}).values()))
-        yield from (text for text in (case.condition, *values) if isinstance(text, str))
+        yield from filter(None, map(tree_of, (case.condition, *values)))
 
 
 @deep_recursion()
-def _compares_char(text: str, program: Program, definition: TableDefinition) -> bool:
-    """Return True for a text that names a CHAR column of the target and the source."""
-    tree, names = expression_or_none(text), program.names
-    if tree is None:
-        return False
-    columns = list(tree.find_all(exp.Column))
+def _compares_char(tree: exp.Expr, program: Program, definition: TableDefinition) -> bool:
+    """Return True for an expression that names a CHAR column of the target and the source."""
+    names, columns = program.names, list(tree.find_all(exp.Column))
     chars = {c.name.lower() for c in definition.visible if parse_type(c.type).name == "char"}
     return any(c.name.lower() in chars and names.side(c, definition) != "source" for c in columns) and any(
         names.side(c, definition) != "target" for c in columns

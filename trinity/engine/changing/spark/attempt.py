@@ -20,7 +20,7 @@ from trinity.engine.changing.spark.live_keys import check_keys, check_unique
 from trinity.engine.changing.spark.plan import MergePlan
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
 from trinity.engine.changing.spark.source import SparkEquality, SparkSource, compared, persisted_source
-from trinity.engine.program import Program, When
+from trinity.engine.program import Program, When, tree_of
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import located_scan
@@ -216,7 +216,7 @@ def _is_upsert(plan: StatementPlan) -> bool:
         set(plan.equalities) == set(spec.key)
         and all(e.same and e.stored for e in plan.equalities.values())
         and all(plan.from_source(value) for value in given.values())
-        and all(same_expression(updated.get(name), given[name]) for name in others)
+        and all(same_expression(tree_of(updated.get(name)), tree_of(given[name])) for name in others)
     )
 
 

@@ -13,12 +13,13 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.program import Expression, Program, with_texts
+from trinity.engine.program import Parsed, Program, with_texts
 from trinity.engine.values.assignment import types_of
 from trinity.errors import TrinityError
 from trinity.predicates.names import Names
 from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition, parse_type
+from trinity.syntax.sql_text import SqlText
 
 _COMPARISONS: Final = (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -30,11 +31,11 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
         return program
     names = program.names
 
-    def padded(text: str) -> str:
-        return _padded_text(text, definition, names, source)
+    def padded(text: SqlText) -> SqlText:
+        return text.changed_to(_padded_text(text, definition, names, source))
 
-    def condition(given: Expression | None) -> Expression | None:
-        return padded(given) if isinstance(given, str) else given
+    def condition(given: Parsed | None) -> Parsed | None:
+        return padded(given) if isinstance(given, SqlText) else given
 
     cases = []
     for case in program.cases:
