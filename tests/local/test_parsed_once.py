@@ -66,7 +66,13 @@ def merge(table: Table) -> None:
     merging.when_not_matched_insert({"k": "s.k + 90", "v": "upper(s.v)", "n": "s.n + 100"}).execute()
 
 
-@pytest.mark.parametrize("change", [update, delete, merge])
+def of_long_texts(table: Table) -> None:
+    """Texts that nothing remembers, so that whoever needs a tree has to be given it."""
+    keys, values = ", ".join(["2"] * 1_000), ", ".join(["v"] * 1_000)
+    table.update(f"k IN ({keys}) AND n + 10 > 11", {"v": f"concat({values})"})
+
+
+@pytest.mark.parametrize("change", [update, delete, merge, of_long_texts])
 def test_a_text_of_a_change_is_read_once(table: Table, read: Counter[str], change: Callable[[Table], None]) -> None:
     change(table)
     assert read

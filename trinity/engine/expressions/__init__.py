@@ -20,10 +20,13 @@ from trinity.engine.expressions.node import (
     Scope,
     ScopeColumn,
     SubqueryRows,
+    or_refuse,
+    refusals_as_values,
 )
 
 __all__ = [
     "BOOLEAN", "DOUBLE", "FLOATS", "MEAN", "ONE_ROW", "TEXTS", "VOID", "WHOLE",
     "Compiled", "SubqueryRows", "Refused", "Scope", "ScopeColumn",
-    "common_type", "compile_expression", "compile_predicate", "local_tree", "together", "widened",
+    "common_type", "compile_expression", "compile_predicate", "local_tree", "or_refuse", "refusals_as_values",
+    "together", "widened",
 ]  # fmt: skip

@@ -25,7 +25,7 @@ from trinity.engine.expressions import (
     timestamps,
 )
 from trinity.engine.expressions.functions import FUNCTIONS, NAMED, arguments
-from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Refused, Scope, ScopeColumn
+from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Refused, Scope, ScopeColumn, refusals_as_values
 from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
 from trinity.predicates.comparisons import conjuncts
@@ -46,6 +46,7 @@ def local_tree(text: str) -> exp.Expr | NotLocal:
 
 
 @deep_recursion()
+@refusals_as_values
 def compile_expression(
     expression: str | exp.Expr, scope: Scope, timezone: Callable[[], str] = lambda: "UTC"
 ) -> Compiled | NotLocal:
@@ -57,10 +58,7 @@ def compile_expression(
     tree = local_tree(expression) if isinstance(expression, str) else expression
     if isinstance(tree, NotLocal):
         return tree
-    try:
-        return _Compiler(scope, timezone).compiled(tree)
-    except Refused as refused:
-        return NotLocal(str(refused))
+    return _Compiler(scope, timezone).compiled(tree)
 
 
 def compile_predicate(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from functools import cached_property, partial, wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +13,15 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.depth import deep_recursion
+from trinity.engine.executes import NotLocal
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, DataType, parse_type
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 FLOATS: Final = ("float", "double")
@@ -45,12 +49,32 @@ ONE_ROW: Final = pa.RecordBatch.from_pydict({"": pa.nulls(1)})
 
 
 class Refused(Exception):
-    """An expression that this process does not evaluate; its text is the reason."""
+    """What this process does not evaluate; its text is the reason. A :class:`NotLocal` says the same as a value."""
 
     @classmethod
     def of(cls, tree: exp.Expr) -> Refused:
         """Return the refusal of an expression that only Spark knows."""
         return cls(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
+
+
+def refusals_as_values(function: Callable[P, T | NotLocal]) -> Callable[P, T | NotLocal]:
+    """Return the function so that it returns what it refuses, instead of raising it."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T | NotLocal:
+        try:
+            return function(*args, **kwargs)
+        except Refused as refused:
+            return NotLocal(str(refused))
+
+    return called
+
+
+def or_refuse(found: T | NotLocal) -> T:
+    """Return what this process evaluates; refuse what only Spark does."""
+    if isinstance(found, NotLocal):
+        raise Refused(found.reason)
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from trinity.calls import spark_errors
 from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
 from trinity.engine.executes import NotLocal
-from trinity.engine.expressions import Refused
+from trinity.engine.expressions import Refused, refusals_as_values
 from trinity.engine.program import Case, Program, Value, When, names_of_rows
 from trinity.engine.sql_permissions import guard_expression
 from trinity.engine.values.defaults import default_text
@@ -55,6 +55,7 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
         yield _Builder(reads, table, change).program()
 
 
+@refusals_as_values
 def local_program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Program | NotLocal:
     """Build the program of a statement without Spark, which has yet to guard its expressions.
 
@@ -63,11 +64,8 @@ def local_program(session: Session, table: Table, change: RowChange, splits: Spl
     from trinity.sql.changing.local_queries import LocalQueries
 
     local = LocalQueries(session, (table, splits), change.tables)
-    try:
-        found = _Builder(Reads(session, (table, splits)), table, change, local).program()
-        return replace(found, reads=tuple(local.reads), queries=local.rows_of, unguarded=True)
-    except Refused as refused:
-        return NotLocal(str(refused))
+    found = _Builder(Reads(session, (table, splits)), table, change, local).program()
+    return replace(found, reads=tuple(local.reads), queries=local.rows_of, unguarded=True)
 
 
 class _Builder:

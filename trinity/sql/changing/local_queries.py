@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.executes import NotLocal
-from trinity.engine.expressions import VOID, Refused
+from trinity.engine.expressions import VOID, Refused, or_refuse
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.spark.types import spark_type
 from trinity.sql.changing.scope import Relation, ResolvedColumn, Scope, Side
 from trinity.sql.changing.source import MergeSource, alias_of, check_aliases, joined, names_of
-from trinity.sql.local.correlated import OuterQuery, subquery_text
+from trinity.sql.local.correlated import OuterQuery, rows_seen
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.run import LocalRows, Pinned, local_rows
 from trinity.sql.parsing.row_change import CommonTable
@@ -110,7 +109,12 @@ class LocalQueries:
             self.rows_of[name] = _read(rows_of(query))
             return name
 
-        return subquery_text(statement.tree, word, outer, lambda query: rows_of(query).names, hold)
+        rows = rows_seen(statement.tree, word, outer, lambda query: rows_of(query).names, hold)
+        text = rows.sql(dialect="spark")
+        read = expression_or_none(f"({text})")
+        if read is None or read.unnest() != rows:
+            raise Refused(f"only Spark finds rows by '{text}'")
+        return text
 
     def _within_common(self, text: str, dialect: str) -> Statement:
         """Return a query in Spark's dialect, behind the statement's WITH."""
@@ -121,9 +125,7 @@ class LocalQueries:
         return parse(text, dialect).to_spark()
 
     def _rows(self, statement: Statement) -> LocalRows:
-        found = local_rows(self._session, statement, self._pinned)
-        if isinstance(found, NotLocal):
-            raise Refused(found.reason)
+        found = or_refuse(local_rows(self._session, statement, self._pinned))
         for column in found.relation.columns:
             if column.type == VOID:
                 raise Refused(f"its column '{column.name}' is NULL without a type")

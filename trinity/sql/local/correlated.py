@@ -14,7 +14,6 @@ from trinity.hidden import HIDDEN_PREFIX
 from trinity.predicates.comparisons import conjuncts, equal_sides
 from trinity.sql.local.column_names import with_column_names
 from trinity.sql.queries.references import joined_nodes
-from trinity.syntax.parse import expression_or_none
 
 _UNDERSTOOD: Final = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 
@@ -50,32 +49,24 @@ class OuterQuery:
             return False
         return self.named(names) is not None
 
-    def key(self, part: exp.Expr) -> tuple[exp.Expr, str]:
+    def key(self, part: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
         """Return (what a row of the subquery has, what that equals in the outer row). Raises Refused."""
         for own, other in equal_sides(part):
             theirs = list(other.find_all(exp.Column))
             of_one_side = len(self.columns_in(other)) == len(theirs) and not self.columns_in(own)
             if theirs and own.find(exp.Column) and of_one_side and not part.find(exp.Query):
-                return own, self._text(other)
+                return own, other.copy().transform(self._meant)
         raise Refused("a subquery names a column of the outer query otherwise than in an equality")
 
-    def _text(self, tree: exp.Expr) -> str:
-        """Return an expression over the outer row as the engine names its columns."""
-
-        def named(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Column):
-                return node
-            found = self.named([part.name for part in node.parts])
-            known = None if found is None or found[0] < len(node.parts) else found[1]
-            if known is None:
-                raise Refused(f"only Spark finds rows by '{node.sql(dialect='spark')}'")
-            return known.copy()
-
-        meant = tree.copy().transform(named)
-        text = meant.sql(dialect="spark")
-        if expression_or_none(text) != meant:
-            raise Refused(f"only Spark finds rows by '{tree.sql(dialect='spark')}'")
-        return text
+    def _meant(self, node: exp.Expr) -> exp.Expr:
+        """Return a column of the outer row as the engine names it; other nodes as they are."""
+        if not isinstance(node, exp.Column):
+            return node
+        found = self.named([part.name for part in node.parts])
+        known = None if found is None or found[0] < len(node.parts) else found[1]
+        if known is None:
+            raise Refused(f"only Spark finds rows by '{node.sql(dialect='spark')}'")
+        return known.copy()
 
 
 @dataclass(frozen=True)
@@ -89,23 +80,28 @@ class _Correlated:
     """
 
     query: exp.Select
-    keys: Sequence[str]
+    keys: Sequence[exp.Expr]
     of_none: exp.Select | None
 
-    def rows_of(self, name: str) -> str:
-        """Return the text of a query of the rows that the outer row sees, out of rows of some name."""
-        pairs = (f"{name}.{_key(number)} = {other}" for number, other in enumerate(self.keys))
-        return f"SELECT * FROM {name} WHERE {' AND '.join(pairs)}"
+    def rows_of(self, name: str) -> exp.Select:
+        """Return the query of the rows that the outer row sees, out of rows of some name."""
+        owns = (exp.column(_key(number), table=name) for number in range(len(self.keys)))
+        pairs = [exp.EQ(this=own, expression=other) for own, other in zip(owns, self.keys, strict=True)]
+        return _all_of(name).where(*pairs)
 
 
-def subquery_text(
+def _all_of(name: str) -> exp.Select:
+    return exp.select(exp.Star()).from_(exp.Table(this=exp.to_identifier(name)))
+
+
+def rows_seen(
     tree: exp.Expr,
     word: str,
     outer: OuterQuery,
     names_in: Callable[[exp.Select], Sequence[str]],
     hold: Callable[[exp.Expr], str],
-) -> str:
-    """Return the text of a query of a subquery's rows, those that the outer row sees, out of rows that are kept.
+) -> exp.Expr:
+    """Return a query of a subquery's rows, those that the outer row sees, out of rows that are kept.
 
     Args:
         tree: the subquery.
@@ -138,11 +134,12 @@ def subquery_text(
         columns = {name.lower() for name in names_in(everything)}
         found = _correlated(tree, replace(outer, tables=tables, columns=columns), word)
     if found is None:
-        return f"SELECT * FROM {held(tree)}"
+        return _all_of(held(tree))
     rows = found.rows_of(held(found.query))
     if found.of_none is None:
         return rows
-    return f"IF(EXISTS ({rows}), ({rows}), (SELECT * FROM {held(found.of_none)}))"
+    of_none = _all_of(held(found.of_none))
+    return exp.If(this=exp.Exists(this=rows), true=rows.copy().subquery(), false=of_none.subquery())
 
 
 def _correlated(tree: exp.Select, outer: OuterQuery, word: str) -> _Correlated | None:

@@ -9,10 +9,17 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.engine.executes import NotLocal
-from trinity.engine.expressions import Compiled, Refused, Scope, compile_expression, compile_predicate, together
+from trinity.engine.expressions import (
+    Compiled,
+    Refused,
+    Scope,
+    compile_expression,
+    compile_predicate,
+    or_refuse,
+    together,
+)
 from trinity.predicates.comparisons import FLIPPED, conjuncts
 from trinity.sql.local.aggregates import as_one_value
-from trinity.sql.local.refusals import or_refuse
 from trinity.sql.local.relations import Relation, filtered, with_values
 
 _Timezone = Callable[[], str]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.engine.executes import NotLocal, left_to_spark, size_of
-from trinity.engine.expressions import Refused, ScopeColumn
+from trinity.engine.expressions import Refused, ScopeColumn, or_refuse, refusals_as_values
 from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import ReadPlan, plan_read
@@ -104,6 +104,7 @@ class Pinned:
         return found
 
 
+@refusals_as_values
 def local_rows(session: Session, statement: Statement, pinned: Pinned | None = None) -> LocalRows | NotLocal:
     """Return the rows of a query, at the versions that other queries of the same statement read, if there are any."""
     if (reason := left_to_spark(session)) is not None:
@@ -117,8 +118,6 @@ def local_rows(session: Session, statement: Statement, pinned: Pinned | None = N
         found = compile_query(
             statement.tree, tables.scan, tables.shape, lambda: session.timezone, any_order=session.engine == "local"
         )
-    except Refused as refused:
-        return NotLocal(str(refused))
     except TrinityError as error:
         if session.engine == "local":
             raise
@@ -168,10 +167,7 @@ class _Tables:
         return self.pinned.of(reference, self._moment(reference.travel.timestamp))
 
     def _moment(self, text: str | None) -> dt.datetime | None:
-        found = None if text is None else local_instant(self.session, text)
-        if isinstance(found, NotLocal):
-            raise Refused(found.reason)
-        return found
+        return None if text is None else or_refuse(local_instant(self.session, text))
 
 
 def _unqualified(condition: exp.Expr, table: exp.Table) -> exp.Expr | None:

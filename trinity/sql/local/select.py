@@ -21,6 +21,7 @@ from trinity.engine.expressions import (
     common_type,
     compile_expression,
     compile_predicate,
+    or_refuse,
 )
 from trinity.merge.arrow.keys import one_zero
 from trinity.predicates.comparisons import conjuncts
@@ -30,7 +31,7 @@ from trinity.sql.local.column_names import with_column_names
 from trinity.sql.local.generators import Generated
 from trinity.sql.local.grouping import GroupBy, keys_replaced
 from trinity.sql.local.joins import On, word_of
-from trinity.sql.local.refusals import or_refuse, refuse_other_clauses
+from trinity.sql.local.refusals import refuse_other_clauses
 from trinity.sql.local.relations import Pages, Relation, cast_to, filtered, limited, new_field, projected, union_all
 from trinity.sql.local.result_names import column_name
 from trinity.sql.local.rewrites import simpler

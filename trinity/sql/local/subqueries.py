@@ -10,10 +10,9 @@ from sqlglot import exp
 
 from trinity.engine.expressions import Refused, Scope, SubqueryRows
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.sql.local.correlated import OuterQuery, subquery_text
+from trinity.sql.local.correlated import OuterQuery, rows_seen
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.relations import Relation
-from trinity.syntax.parse import expression_tree
 
 
 def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
@@ -50,14 +49,14 @@ class Subqueries:
 
     def _replaced(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Exists):
-            return expression_tree(f"EXISTS ({self._text(node.this, 'EXISTS')})")
+            return exp.Exists(this=self._rows_seen(node.this, "EXISTS"))
         if isinstance(node, exp.In) and (query := node.args.get("query")) is not None:
-            return exp.In(this=self.within(node.this), query=expression_tree(f"({self._text(query, 'IN')})"))
-        return expression_tree(f"({self._text(node, '=')})") if isinstance(node, exp.Subquery) else node
+            return exp.In(this=self.within(node.this), query=self._rows_seen(query, "IN"))
+        return exp.Paren(this=self._rows_seen(node, "=")) if isinstance(node, exp.Subquery) else node
 
-    def _text(self, query: exp.Expr, word: str) -> str:
+    def _rows_seen(self, query: exp.Expr, word: str) -> exp.Expr:
         outer = OuterQuery(self._named, lambda name: self._outer.has("", name))
-        return subquery_text(query.unnest(), word, outer, self._names_in, self._hold)
+        return rows_seen(query.unnest(), word, outer, self._names_in, self._hold)
 
     def _hold(self, query: exp.Expr) -> str:
         """Keep the rows of a query, and return their name."""

@@ -17,10 +17,10 @@ from trinity.engine.expressions import (
     ScopeColumn,
     common_type,
     compile_expression,
+    or_refuse,
     widened,
 )
 from trinity.spi import DataType
-from trinity.sql.local.refusals import or_refuse
 from trinity.sql.local.relations import Pages, new_field
 
 
