@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trinity.calls import public
-from trinity.engine.program import Case, Counts, Expression, Program, When, parsed
+from trinity.engine.program import Case, Counts, Expression, Program, When
 from trinity.errors import TrinityError
 from trinity.spi import Operation, TransactionId
 from trinity.target import Target
@@ -86,9 +86,7 @@ class MergeBuilder:
         if not self.cases:
             raise TrinityError("INVALID_ARGUMENTS", f"The merge into '{self.table.name}' has no WHEN clause; add one.")
 
-        program = Program(
-            "MERGE", self.cases, self.source, parsed(self.on), source_alias=self._alias or "s", unguarded=True
-        )
+        program = Program("MERGE", self.cases, self.source, self.on, source_alias=self._alias or "s", unguarded=True)
         return dml.run(self.table, lambda _: nullcontext(program), txn)
 
     @property
@@ -105,6 +103,4 @@ class MergeBuilder:
         condition: Expression | None,
         values: Mapping[str, Expression] | None,
     ) -> MergeBuilder:
-        holds = None if condition is None else parsed(condition)
-        given = None if values is None else {name: parsed(value) for name, value in values.items()}
-        return replace(self, cases=(*self.cases, Case(when, operation, holds, given)))
+        return replace(self, cases=(*self.cases, Case(when, operation, condition, values)))

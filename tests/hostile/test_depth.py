@@ -16,9 +16,8 @@ from trinity.definition.define import define_table
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
 from trinity.names import TableName
-from trinity.predicates.conditions import condition_facts
-from trinity.predicates.names import Names
-from trinity.syntax.sql_text import SqlText
+from trinity.predicates.conditions import Names, condition_facts
+from trinity.syntax.parse import expression_tree
 
 pytestmark = pytest.mark.inner
 
@@ -119,7 +118,7 @@ def test_nested_text_from_python(kind: str) -> None:
     columns = [Column("k", "int"), Column("v", "int", default=text)]
     made = define_table(TableName("c", "s", "t"), columns, (), (), {}, (), {"c": f"{text} = k"})
     assert made.column("v").default == text
-    assert condition_facts(SqlText(f"k = 1 AND {text} = 1").tree, made, Names("t")).comparisons
+    assert condition_facts(expression_tree(f"k = 1 AND {text} = 1"), made, Names("t")).comparisons
     assert prune([], Predicate.of(made, f"k = 1 AND {text} = 1")) == []
     beyond = NESTED[kind](BEYOND.get(kind, 3000), "1")
     assert outcome(lambda: define_table(TableName("c", "s", "t"), columns[:1], (), (), {}, (), {"c": beyond})) != "done"

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from trinity import Column
-from trinity.predicates.conditions import condition_facts
-from trinity.predicates.names import Names
+from trinity.predicates.conditions import Names, condition_facts
 from trinity.spi import TableDefinition
 from trinity.syntax.parse import expression_tree
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -16,7 +16,6 @@ from trinity.spi import Operation
 from trinity.sql.changing import dml
 from trinity.sql.changing.build_program import program
 from trinity.syntax.parse import only_one
-from trinity.syntax.sql_text import SqlText
 
 pytestmark = pytest.mark.inner
 
@@ -44,13 +43,6 @@ def prepared(session: Session, text: str, dialect: str = "spark") -> Iterator[Pr
         yield made
 
 
-def case(
-    when: When, operation: Operation | None, condition: str | None = None, values: Mapping[str, str] | None = None
-) -> Case:
-    given = None if values is None else {name: SqlText(text) for name, text in values.items()}
-    return Case(when, operation, None if condition is None else SqlText(condition), given)
-
-
 def cases(session: Session, text: str, dialect: str = "spark") -> tuple[Case, ...]:
     with prepared(session, text, dialect) as made:
         return made.cases
@@ -74,19 +66,19 @@ def test_every_clause_of_a_merge_becomes_a_case(tables: Session) -> None:
         assert [r.table for r in made.reads] == ["u"]
         assert made.reads[0].version is not None
         assert made.cases == (
-            case(When.MATCHED, Operation.DELETE, "`b`.`w` > 5"),
-            case(
+            Case(When.MATCHED, Operation.DELETE, "`b`.`w` > 5"),
+            Case(
                 When.NOT_MATCHED_BY_SOURCE, Operation.UPDATE, "`a`.`v` > 1", {"v": "`a`.`v` + 1", "n": "(\n'none'\n)"}
             ),
-            case(
+            Case(
                 When.MATCHED,
                 Operation.UPDATE,
                 "`b`.`w` < 3",
                 {"v": "`b`.`w`", "n": "CASE WHEN `a`.`v` IS NULL THEN 'THEN' END"},
             ),
-            case(When.NOT_MATCHED, Operation.INSERT, "`b`.`w` IS NOT NULL", {"v": "`b`.`id`", "id": "NULL"}),
-            case(When.NOT_MATCHED, Operation.INSERT, None, {}),
-            case(When.MATCHED, None),
+            Case(When.NOT_MATCHED, Operation.INSERT, "`b`.`w` IS NOT NULL", {"v": "`b`.`id`", "id": "NULL"}),
+            Case(When.NOT_MATCHED, Operation.INSERT, None, {}),
+            Case(When.MATCHED, None),
         )
         assert not made.deletes_matches
 
@@ -104,17 +96,17 @@ def test_update_and_delete(tables: Session) -> None:
     with prepared(tables, "UPDATE t SET v = v + 1, (id, n) = (2, 'x') WHERE id = 1") as made:
         assert made.source is None
         values = {"v": "`t`.`v` + 1", "id": "2", "n": "'x'"}
-        assert made.cases == (case(When.MATCHED, Operation.UPDATE, "`t`.`id` = 1", values),)
+        assert made.cases == (Case(When.MATCHED, Operation.UPDATE, "`t`.`id` = 1", values),)
     with prepared(tables, "UPDATE t AS a SET v = w FROM u WHERE a.id = u.id") as made:
         assert made.on == "`a`.`id` = `u`.`id`"
-        assert made.cases == (case(When.MATCHED, Operation.UPDATE, None, {"v": "`u`.`w`"}),)
+        assert made.cases == (Case(When.MATCHED, Operation.UPDATE, None, {"v": "`u`.`w`"}),)
     with prepared(tables, "UPDATE t SET v = 1 FROM u") as made:
         assert made.on == "TRUE"
-    assert cases(tables, "DELETE FROM t") == (case(When.MATCHED, Operation.DELETE),)
+    assert cases(tables, "DELETE FROM t") == (Case(When.MATCHED, Operation.DELETE),)
     assert cases(tables, "DELETE FROM t x WHERE x.id = 1")[0].condition == "`x`.`id` = 1"
     with prepared(tables, "DELETE FROM t USING u WHERE u.id = t.id AND w > 1") as made:
         assert made.on == "`u`.`id` = `t`.`id` AND `u`.`w` > 1"
-        assert made.cases == (case(When.MATCHED, Operation.DELETE),)
+        assert made.cases == (Case(When.MATCHED, Operation.DELETE),)
         assert made.deletes_matches
 
 

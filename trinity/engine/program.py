@@ -15,30 +15,18 @@ import pyarrow as pa
 from trinity.calls import public
 from trinity.display import InNotebooks
 from trinity.errors import TrinityError
-from trinity.predicates.names import Names
 from trinity.spi import Operation, TableDefinition, TableHandle
-from trinity.syntax.sql_text import SqlText
+from trinity.syntax.sql_text import with_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
-    from sqlglot import exp
+
+    from trinity.predicates.conditions import Names
 
 Expression: TypeAlias = Union[str, "SparkColumn"]
 """Spark SQL text, or a Column. Names are resolved over target and source under their aliases; text may hold
 subqueries over views of the session."""
-Parsed: TypeAlias = Union[SqlText, "SparkColumn"]
-"""An expression of a program, whose text is parsed once."""
-
-
-def parsed(expression: Expression) -> Parsed:
-    """Return an expression for a program."""
-    return SqlText(expression) if isinstance(expression, str) else expression
-
-
-def tree_of(expression: Value | None) -> exp.Expr | None:
-    """Return the tree of an expression; None for a Column, and for text that sqlglot cannot parse."""
-    return expression.tree if isinstance(expression, SqlText) else None
 
 
 @dataclass(frozen=True)
@@ -52,11 +40,11 @@ class Fields:
     values: Mapping[str, Value]
 
 
-Value: TypeAlias = Union[SqlText, "SparkColumn", Fields]
+Value: TypeAlias = Union[str, "SparkColumn", Fields]
 """The new value of a column."""
 
 
-def expressions_of(value: Value) -> Iterator[Parsed]:
+def expressions_of(value: Value) -> Iterator[Expression]:
     """Yield the expressions of a value."""
     if isinstance(value, Fields):
         for inner in value.values.values():
@@ -65,11 +53,11 @@ def expressions_of(value: Value) -> Iterator[Parsed]:
         yield value
 
 
-def with_texts(value: Value, changed: Callable[[SqlText], SqlText]) -> Value:
+def with_texts(value: Value, changed: Callable[[str], str]) -> Value:
     """Apply a function to every SQL text in a value."""
     if isinstance(value, Fields):
         return Fields({name: with_texts(inner, changed) for name, inner in value.values.items()})
-    return changed(value) if isinstance(value, SqlText) else value
+    return changed(value) if isinstance(value, str) else value
 
 
 class When(str, Enum):
@@ -94,8 +82,15 @@ class Case:
 
     when: When
     operation: Operation | None
-    condition: Parsed | None = None
+    condition: Expression | None = None
     values: Mapping[str, Value] | None = None
+
+    def __post_init__(self) -> None:
+        """Give each text its tree, which all that ask about the statement share."""
+        if isinstance(self.condition, str):
+            object.__setattr__(self, "condition", with_tree(self.condition))
+        if self.values is not None:
+            object.__setattr__(self, "values", {n: with_texts(v, with_tree) for n, v in self.values.items()})
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,7 @@ class Program:
     statement: Literal["MERGE", "UPDATE", "DELETE", "ALTER TABLE"]
     cases: tuple[Case, ...]
     source: DataFrame | pa.Table | None = None
-    on: Parsed | None = None
+    on: Expression | None = None
     target_alias: str = "t"
     source_alias: str = "s"
     reads: tuple[TableHandle, ...] = ()
@@ -132,7 +127,9 @@ class Program:
     unguarded: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a WHEN clause that no row reaches. Raise INVALID_ARGUMENTS."""
+        """Give ON its tree, and refuse a WHEN clause that no row reaches. Raise INVALID_ARGUMENTS."""
+        if isinstance(self.on, str):
+            object.__setattr__(self, "on", with_tree(self.on))
         for number, case in enumerate(self.cases):
             if case.condition is None and any(later.when is case.when for later in self.cases[number + 1 :]):
                 action = case.operation.name if case.operation else "DO NOTHING"
@@ -158,6 +155,8 @@ class Program:
     @property
     def names(self) -> Names:
         """The names of columns in its expressions."""
+        from trinity.predicates.conditions import Names
+
         alias = self.source_alias if self.source is not None else None
         return Names(self.target_alias, alias, self.source_columns)
 

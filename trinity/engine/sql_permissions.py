@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trinity.engine.program import Parsed, Program, expressions_of
+from trinity.engine.program import Expression, Program, expressions_of
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spark.expressions import one_expression, refuse_subquery
@@ -58,7 +58,7 @@ def guard_program(session: Host, program: Program) -> None:
                 guard_expression(session, text)
 
 
-def _texts(program: Program) -> Iterator[tuple[str, Parsed | None]]:
+def _texts(program: Program) -> Iterator[tuple[str, Expression | None]]:
     yield "the condition that rows match", program.on
     for case in program.cases:
         yield f"the condition of WHEN {case.when.value}", case.condition

@@ -1,1 +1,1 @@
-"""What predicates say of rows, by their trees: comparisons, literals, statistics, listed keys, equalities of ON."""
+"""What predicates say of rows, by their trees: comparisons, literals, listed keys, what statistics rule out."""

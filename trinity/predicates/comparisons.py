@@ -35,7 +35,10 @@ class Comparison:
         """Return the comparison of a part of a predicate; None for other parts."""
         part = part.unnest()
         negated = isinstance(part, exp.Not)
-        sides = _sides(part.this.unnest() if negated else part)
+        part = part.this.unnest() if negated else part
+        if isinstance(part, exp.Column):  # a BOOLEAN by itself
+            return cls(part, exp.EQ, (exp.true(),), negated)
+        sides = _sides(part)
         if sides is None:
             return None
         operator, column, values = sides
@@ -67,6 +70,14 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
             yield from conjuncts(part)
     else:
         yield tree
+
+
+def bare(tree: exp.Expr) -> exp.Expr:
+    """Return a copy of an expression that names columns without the table."""
+    tree = tree.copy()
+    for column in tree.find_all(exp.Column):
+        column.set("table", None)
+    return tree
 
 
 def equal_sides(part: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:

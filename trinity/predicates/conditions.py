@@ -13,11 +13,37 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.predicates.comparisons import Comparison, conjuncts, equalities
-from trinity.predicates.names import Names
+from trinity.predicates.comparisons import Comparison, bare, conjuncts, equalities
 from trinity.predicates.value_sets import Bound, ValueSet
 from trinity.spi import Column, DataFile, TableDefinition
-from trinity.syntax.trees import bare
+
+
+@dataclass(frozen=True)
+class Names:
+    """The aliases of an expression that mean the target, and the source, if there is one."""
+
+    target: str
+    source: str | None = None
+    source_columns: Sequence[str] = ()
+
+    def side(self, column: exp.Column, definition: TableDefinition) -> str | None:
+        """Return ``target``, ``source``, or None for a name that is ambiguous or unknown."""
+        qualifier, name = column.table.lower(), column.name.lower()
+        if column.args.get("db"):
+            return None
+        in_target = any(c.name.lower() == name for c in definition.visible)
+        in_source = name in (c.lower() for c in self.source_columns)
+        if qualifier == self.target.lower() or (not qualifier and in_target and not in_source):
+            return "target" if in_target else None
+        if self.source and (qualifier == self.source.lower() or (not qualifier and in_source and not in_target)):
+            return "source"
+        return None
+
+    def of_source(self, tree: exp.Expr, definition: TableDefinition) -> bool:
+        """Return True for an expression over the source alone, without a query."""
+        columns = list(tree.find_all(exp.Column))
+        own = bool(columns) and all(self.side(column, definition) == "source" for column in columns)
+        return own and not tree.find(exp.Query)
 
 
 @dataclass(frozen=True)
@@ -59,12 +85,7 @@ def condition_facts(tree: exp.Expr | None, definition: TableDefinition, names: N
         own = isinstance(node, exp.Column) and names.side(node, definition) == "target"
         return definition.column(node.name).name if own else None
 
-    def of_source(value: exp.Expr) -> bool:
-        columns = list(value.find_all(exp.Column))
-        own = bool(columns) and all(names.side(column, definition) == "source" for column in columns)
-        return own and not value.find(exp.Query)
-
-    equal, others = equalities(conjuncts(tree), target, of_source)
+    equal, others = equalities(conjuncts(tree), target, lambda value: names.of_source(value, definition))
     comparisons, bounds = list[tuple[str, exp.Expr]](), dict[str, Bound]()
     for part in others:
         found = Comparison.of(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from sqlglot import exp
@@ -14,7 +14,6 @@ from trinity.spi import ColumnStats, DataFile
 
 StatsTest = Callable[[Mapping[str, ColumnStats]], bool]
 """False when the predicate cannot be true for any row of a file with these statistics."""
-_ColumnTest = Callable[[ColumnStats], bool]
 
 
 def stats_of(file: DataFile) -> Mapping[str, ColumnStats]:
@@ -29,62 +28,34 @@ def _no_test(_: Mapping[str, ColumnStats]) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class StatsTests:
-    """Turns the trees of predicates into tests of statistics of the known columns: lower case name -> (name, type)."""
+def stats_test(tree: exp.Expr, known: Mapping[str, tuple[str, str]], timezone: Callable[[], str]) -> StatsTest:
+    """Return the test of a predicate over bare column names.
 
-    known: dict[str, tuple[str, str]]
-    timezone: Callable[[], str]
+    ``known`` are the columns with statistics: name in lower case -> (name, type).
+    """
+    tree = tree.unnest()
+    if isinstance(tree, exp.And | exp.Or):
+        parts, hold = list(tree.flatten()), all if isinstance(tree, exp.And) else any
+        tests = [stats_test(part, known, timezone) for part in parts]
+        return lambda stats: hold(test(stats) for test in tests)
+    found = Comparison.of(tree)
+    if found is None or found.column.table or found.column.name.lower() not in known:
+        return _no_test
+    name, kind = known[found.column.name.lower()]
+    if found.operator is exp.Is:
+        test = (lambda s: s is not _ALL_NULL) if found.negated else (lambda s: s.nulls is None or s.nulls > 0)
+    elif (values := ValueSet.of(found, kind, timezone)) is not None:
+        test = partial(_may_meet, values)
+    else:
+        return _no_test
+    return lambda stats: name not in stats or test(stats[name])
 
-    def test(self, tree: exp.Expr) -> StatsTest:
-        """Return the test of a predicate over bare column names."""
-        tree = tree.unnest()
-        if isinstance(tree, exp.And | exp.Or):
-            tests, hold = [self.test(part) for part in tree.flatten()], all if isinstance(tree, exp.And) else any
-            return lambda stats: hold(test(stats) for test in tests)
-        negated = isinstance(tree, exp.Not)
-        column = tree.this.unnest() if negated else tree
-        if isinstance(column, exp.Column):
-            return self._flag(column, wanted=not negated)
-        found = Comparison.of(tree)
-        return self._comparison(found) if found else _no_test
 
-    def _flag(self, column: exp.Column, *, wanted: bool) -> StatsTest:
-        known = self._usable_column(column)
-        return _no_test if known is None or known[1] != "boolean" else self._among(column, ValueSet.listing([wanted]))
-
-    def _comparison(self, found: Comparison) -> StatsTest:
-        if found.operator is exp.Is:
-            nulls = (lambda s: s is not _ALL_NULL) if found.negated else (lambda s: s.nulls is None or s.nulls > 0)
-            return self._on(found.column, nulls)
-        known = self._usable_column(found.column)
-        values = None if known is None else ValueSet.of(found, known[1], self.timezone)
-        return _no_test if values is None else self._among(found.column, values)
-
-    def _among(self, column: exp.Column, values: ValueSet) -> StatsTest:
-        """Return the test of a comparison. It rejects files that have only NULLs."""
-
-        def checked(stats: ColumnStats) -> bool:
-            if stats.min is None or stats.max is None:
-                return stats is not _ALL_NULL
-            return values.meets(stats.min, stats.max)
-
-        return self._on(column, checked)
-
-    def _on(self, column: exp.Column, test: _ColumnTest) -> StatsTest:
-        known = self._usable_column(column)
-        if known is None:
-            return _no_test
-        name, _ = known
-
-        def checked(stats: Mapping[str, ColumnStats]) -> bool:
-            return name not in stats or test(stats[name])
-
-        return checked
-
-    def _usable_column(self, column: exp.Column) -> tuple[str, str] | None:
-        """Return (name, type) of a column with statistics; None for other columns, and for a field of a struct."""
-        return None if column.table else self.known.get(column.name.lower())
+def _may_meet(values: ValueSet, stats: ColumnStats) -> bool:
+    """Return True unless no value between the bounds is one of a set. A column of NULLs alone has none."""
+    if stats.min is None or stats.max is None:
+        return stats is not _ALL_NULL
+    return values.meets(stats.min, stats.max)
 
 
 _ALL_NULL: Final = ColumnStats(None, None, 1)

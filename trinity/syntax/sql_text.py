@@ -19,6 +19,12 @@ class SqlText(str):
 
         return expression_or_none(self)
 
-    def changed_to(self, text: str) -> SqlText:
-        """Return another text; the same object for the same text."""
-        return self if text == self else SqlText(text)
+
+def with_tree(text: str) -> SqlText:
+    """Return a text with its tree; the same object where it has one."""
+    return text if isinstance(text, SqlText) else SqlText(text)
+
+
+def tree_of(expression: object) -> exp.Expr | None:
+    """Return the tree of an expression of a program; None for a Column, and for text that sqlglot cannot parse."""
+    return with_tree(expression).tree if isinstance(expression, str) else None

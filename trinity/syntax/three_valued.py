@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
-from trinity.syntax.sql_text import SqlText
-from trinity.syntax.trees import as_operand
+from trinity.syntax.sql_text import tree_of
 
 
 class Use(Enum):
@@ -33,13 +32,14 @@ _ROWS: Final = "_trinity_rows"
 
 
 @deep_recursion()
-def three_valued_text(text: SqlText, use: Use) -> SqlText:
-    """Return an expression whose predicates are written out where needed; else the same object.
+def three_valued_text(text: str, use: Use) -> str:
+    """Return an expression in Spark's dialect, its predicates written out where needed; else as it is.
 
     Raises:
         TrinityError: as :func:`three_valued`.
     """
-    return text if text.tree is None else text.changed_to(three_valued(text.tree, text, use, exp.Condition))
+    tree = tree_of(text)
+    return text if tree is None else three_valued(tree, text, use, exp.Condition)
 
 
 def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp.Expr] | None = None) -> str:
@@ -200,6 +200,12 @@ def _null_conditions(
     kind = exp.EQ if isinstance(node, exp.In) else type(node)
     same = [kind(this=as_operand(p), expression=n.copy()) for p, n in zip(parts, names, strict=True)]
     return [_exists(query, names, exp.Is(this=exp.Paren(this=exp.and_(*same)), expression=exp.Null()))]
+
+
+def as_operand(value: exp.Expr) -> exp.Expr:
+    """Return a copy of an expression, in parentheses where an operator beside it could take it apart."""
+    simple = isinstance(value, exp.Column | exp.Literal | exp.Paren | exp.Func | exp.Subquery)
+    return value.copy() if simple else exp.Paren(this=value.copy())
 
 
 def _exists(query: exp.Subquery, names: list[exp.Column], condition: exp.Expr | None) -> exp.Expr:

@@ -15,7 +15,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from trinity.errors import TrinityError
 from trinity.syntax.parse import spark_text
-from trinity.syntax.trees import as_operand
+from trinity.syntax.three_valued import as_operand
 
 Types = Callable[[exp.Column], str | None]
 """Column outside of subqueries -> Spark's text of its type; None where it is not known."""

@@ -11,7 +11,6 @@ from trinity.engine.values import altering
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
 from trinity.spi import Column, Operation, SplitSource, TableDefinition
-from trinity.syntax.sql_text import SqlText
 from trinity.target import Target
 
 
@@ -43,7 +42,7 @@ def _program(
     after = altering.altered(target, before, changes)
     filled = _columns_with_default(before, after)
     if not filled:  # another statement has added them
-        nothing = Case(When.MATCHED, Operation.DELETE, SqlText("false"))
+        nothing = Case(When.MATCHED, Operation.DELETE, "false")
         return nullcontext(Program("ALTER TABLE", (nothing,), target_alias=target.name.table))
     if any(c not in after.columns for c in before.columns):
         raise TrinityError(
@@ -51,7 +50,7 @@ def _program(
             f"Column '{filled[0].name}' of table '{target.name}' comes with a DEFAULT, which is stored in every row; "
             "change the other columns in a statement of their own.",
         )
-    values: dict[str, Value] = {c.name: SqlText(default_text(c, lambda: target.session.spark)) for c in filled}
+    values: dict[str, Value] = {c.name: default_text(c, lambda: target.session.spark) for c in filled}
     case = Case(When.MATCHED, Operation.UPDATE, None, values)
     return nullcontext(Program("ALTER TABLE", (case,), target_alias=target.name.table, after=after))
 

@@ -23,7 +23,7 @@ from trinity.engine.changing.plan import (
 from trinity.engine.changing.processors import RowChangeProcessor, processor_for
 from trinity.engine.changing.source import SourceStatistics, reads_all
 from trinity.engine.executes import NotLocal
-from trinity.engine.program import Program, tree_of
+from trinity.engine.program import Program
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
@@ -43,6 +43,7 @@ from trinity.spi import (
     removal,
 )
 from trinity.spi import Column as TableColumn
+from trinity.syntax.sql_text import tree_of
 from trinity.target import Target
 
 

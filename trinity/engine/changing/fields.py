@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trinity.engine.program import Fields, Parsed, Value
+from trinity.engine.program import Expression, Fields, Value
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, parse_type
 
@@ -83,13 +83,13 @@ def field_column(field: AssignedField) -> Column:
     return Column(field.name, str(kind)) if field.path else field.column
 
 
-def assigned_values(assignments: Iterable[tuple[AssignedField, Parsed]], what: str) -> dict[str, Value]:
+def assigned_values(assignments: Iterable[tuple[AssignedField, Expression]], what: str) -> dict[str, Value]:
     """Return the new value of each column; those of fields are put together.
 
     Raises:
         TrinityError: DUPLICATE_COLUMN_NAME for what is set twice, or as a whole and in part.
     """
-    given = dict[tuple[str, ...], tuple[AssignedField, Parsed]]()
+    given = dict[tuple[str, ...], tuple[AssignedField, Expression]]()
     for field, value in assignments:
         path = (field.column.name, *field.path)
         other = next((known for known in given if path[: len(known)] == known or known[: len(path)] == path), None)
@@ -107,7 +107,7 @@ def assigned_values(assignments: Iterable[tuple[AssignedField, Parsed]], what: s
     return found
 
 
-def _put(values: dict[str, Value], path: tuple[str, ...], value: Parsed) -> None:
+def _put(values: dict[str, Value], path: tuple[str, ...], value: Expression) -> None:
     name, *rest = path
     if not rest:
         values[name] = value

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from trinity.engine.changing.engine_rules import omitted_value, touched_groups
 from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
-from trinity.engine.program import Case, Fields, Parsed, Program, Value, tree_of, with_texts
+from trinity.engine.program import Case, Expression, Fields, Program, Value, with_texts
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
 from trinity.messages import shown_row
@@ -25,7 +25,7 @@ from trinity.predicates.conditions import same_expression
 from trinity.spi import Operation, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted
-from trinity.syntax.sql_text import SqlText
+from trinity.syntax.sql_text import tree_of
 from trinity.syntax.three_valued import Use, three_valued_text
 
 if TYPE_CHECKING:
@@ -45,10 +45,8 @@ def expanded(program: Program, definition: TableDefinition, spark: Callable[[], 
     return replace(program, cases=cases, on=_spelled_out(program.on, Use.JOIN))
 
 
-def _spelled_out(expression: Parsed | None, use: Use) -> Parsed | None:
-    if not isinstance(expression, SqlText):
-        return expression
-    return expression.changed_to(with_plain_comparisons(three_valued_text(expression, use)))
+def _spelled_out(expression: Expression | None, use: Use) -> Expression | None:
+    return with_plain_comparisons(three_valued_text(expression, use)) if isinstance(expression, str) else expression
 
 
 def _expanded(case: Case, program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Case:
@@ -58,7 +56,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
     given = _star(program, definition) if case.values is None else _under_own_names(case.values, program, definition)
     if case.operation is Operation.INSERT:
         omitted: dict[str, Value] = {
-            c.name: SqlText(omitted_value(definition, c, spark)) for c in definition.visible if c.name not in given
+            c.name: omitted_value(definition, c, spark) for c in definition.visible if c.name not in given
         }
         given = {c.name: {**omitted, **given}[c.name] for c in definition.visible}
     if case.operation is Operation.INSERT and any(isinstance(value, Fields) for value in given.values()):
@@ -72,7 +70,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
 def _under_own_names(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
     """Return values by the table's own names; a dotted name is a column qualified by the alias, or a field."""
     columns = {c.name.lower(): c for c in definition.visible}
-    found, others = dict[str, Value](), list[tuple[AssignedField, Parsed]]()
+    found, others = dict[str, Value](), list[tuple[AssignedField, Expression]]()
     for given, value in values.items():
         if isinstance(value, Fields):
             found[given] = value
@@ -102,7 +100,7 @@ def _star(program: Program, definition: TableDefinition) -> dict[str, Value]:
         )
     alias = quoted(program.source_alias)
     taken = (c.name for c in definition.visible if c.name not in missing)
-    return {name: SqlText(f"{alias}.{quoted(given[name.lower()])}") for name in taken}
+    return {name: f"{alias}.{quoted(given[name.lower()])}" for name in taken}
 
 
 def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:

@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_column, is_spark_frame
 from trinity.engine.changing import statement as dml
-from trinity.engine.program import Case, Counts, Expression, Program, When, parsed
+from trinity.engine.program import Case, Counts, Expression, Program, When
 from trinity.engine.writing.ingest import StoredForm, plan_ingest
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import CommitResult, Operation, SplitSource, TableDefinition, TransactionId
 from trinity.syntax.quoting import quoted
-from trinity.syntax.sql_text import SqlText
 from trinity.target import Target
 
 if TYPE_CHECKING:
@@ -27,8 +26,7 @@ def delete_rows(table: Target, condition_or_keys: Any, txn: TransactionId | None
     """Delete the rows that a condition or keys select; None selects all."""
     condition_or_keys = given_rows(condition_or_keys)
     if condition_or_keys is None or isinstance(condition_or_keys, str) or is_spark_column(condition_or_keys):
-        condition = None if condition_or_keys is None else parsed(condition_or_keys)
-        case = Case(When.MATCHED, Operation.DELETE, condition)
+        case = Case(When.MATCHED, Operation.DELETE, condition_or_keys)
         program = Program("DELETE", (case,), target_alias=table.name.table, unguarded=True)
         counts = dml.run(table, lambda _: nullcontext(program), txn)
     else:
@@ -44,7 +42,7 @@ def _by_keys(table: Target, what: Any) -> dml.Prepare:
         if not made:
             keys = _keys(table, splits.definition, what)
             on = " AND ".join(f"t.{quoted(k)} = s.{quoted(k)}" for k in splits.definition.primary_key)
-            made.append(Program("DELETE", (Case(When.MATCHED, Operation.DELETE),), keys, SqlText(on)))
+            made.append(Program("DELETE", (Case(When.MATCHED, Operation.DELETE),), keys, on))
         return nullcontext(made[0])
 
     return prepare
@@ -57,8 +55,7 @@ def update_rows(
     txn: TransactionId | None,
 ) -> Counts:
     """Update the rows that a condition selects; None selects all."""
-    holds = None if condition is None else parsed(condition)
-    case = Case(When.MATCHED, Operation.UPDATE, holds, {name: parsed(value) for name, value in values.items()})
+    case = Case(When.MATCHED, Operation.UPDATE, condition, values)
     program = Program("UPDATE", (case,), target_alias=table.name.table, unguarded=True)
     return dml.run(table, lambda _: nullcontext(program), txn)
 

@@ -74,11 +74,11 @@ class Predicate:
     def stats_test(self, columns: frozenset[str] | None = None) -> StatsTest:
         """Return a test of statistics that rejects no file with a matching row; ``columns``: only these are used."""
         if columns not in self._stats_tests:
-            from trinity.predicates.stats_tests import StatsTests
+            from trinity.predicates.stats_tests import stats_test
 
             known = {c.name.lower(): (c.name, c.type) for c in self.definition.columns}
             used = known if columns is None else {name.lower(): known[name.lower()] for name in columns}
-            self._stats_tests[columns] = StatsTests(used, self.timezone).test(self.tree)
+            self._stats_tests[columns] = stats_test(self.tree, used, self.timezone)
         return self._stats_tests[columns]
 
     @cached_property

@@ -30,7 +30,6 @@ from trinity.sql.queries.references import Edit, Reference, apply_edits, resolve
 from trinity.syntax.parse import Statement, parse, parse_tokens, tokenize
 from trinity.syntax.quoting import quoted
 from trinity.syntax.reader import Piece, Reader
-from trinity.syntax.sql_text import SqlText
 from trinity.syntax.translate import to_spark_text
 
 if TYPE_CHECKING:
@@ -175,20 +174,20 @@ class _Builder:
 
     # -- cases --------------------------------------------------------------------------------------------
 
-    def _on(self, source: MergeSource) -> SqlText:
+    def _on(self, source: MergeSource) -> str:
         if self.change.using:
             sides = [Scope("MERGE USING (...)", (side,)) for side in (self.target, source.side)]
             pairs = ([side.text(name) for side in sides] for name in self.change.using)
-            return SqlText(" AND ".join(" = ".join(pair) for pair in pairs))
+            return " AND ".join(" = ".join(pair) for pair in pairs)
         if self.change.on is None:
-            return SqlText("TRUE")
+            return "TRUE"
         clause = "MERGE ON" if self.change.statement == "MERGE" else f"{self.change.statement} WHERE"
-        return self._expression(self.change.on, Scope(clause, (self.target, source.side)))
+        return self._expression_text(self.change.on, Scope(clause, (self.target, source.side)))
 
     def _case_without_source(self, clause: Clause, fields: Sequence[AssignedField] | None) -> Case:
         """Return the case of an UPDATE or DELETE without a source."""
         where, words = self.change.on, self.change.statement
-        condition = self._expression(where, Scope(f"{words} WHERE", (self.target,))) if where is not None else None
+        condition = self._expression_text(where, Scope(f"{words} WHERE", (self.target,))) if where is not None else None
         values = self._values(clause, fields, Scope(f"{words} SET", (self.target,)))
         return Case(When.MATCHED, clause.operation, condition, values)
 
@@ -202,7 +201,7 @@ class _Builder:
         }[clause.when]
         then = "THEN INSERT VALUES" if clause.when is When.NOT_MATCHED else "THEN UPDATE SET"
         condition, values = (Scope(f"{words} {end}", sides, absent) for end in ("AND", then))
-        text = self._expression(clause.condition, condition) if clause.condition is not None else None
+        text = self._expression_text(clause.condition, condition) if clause.condition is not None else None
         if clause.by_name:
             return Case(clause.when, clause.operation, text, self._by_name(source))
         return Case(clause.when, clause.operation, text, self._values(clause, fields, values))
@@ -210,8 +209,7 @@ class _Builder:
     def _by_name(self, source: MergeSource) -> dict[str, Value]:
         """Return the columns of the source as values of the target's. Raise COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
         scope, table = Scope("INSERT BY NAME", (source.side,)), str(self.table.name)
-        names = source.side.columns
-        given = [(resolve_field([name], self.columns, (), table), SqlText(scope.text(name))) for name in names]
+        given = [(resolve_field([name], self.columns, (), table), scope.text(name)) for name in source.side.columns]
         return assigned_values(given, scope.clause)
 
     def _values(self, clause: Clause, fields: Sequence[AssignedField] | None, scope: Scope) -> dict[str, Value] | None:
@@ -220,19 +218,19 @@ class _Builder:
         pairs = zip(fields, clause.values, strict=True)
         return assigned_values(((field, self._set(field, value, scope)) for field, value in pairs), scope.clause)
 
-    def _set(self, field: AssignedField, value: Piece, scope: Scope) -> SqlText:
+    def _set(self, field: AssignedField, value: Piece, scope: Scope) -> str:
         """Return the value of a column: in ``v = v + 1`` the bare name is the target's, in ``v = v`` ambiguous."""
         if value.is_word("DEFAULT"):
             return self._default(field)
         alone = isinstance(value.tree.unnest(), exp.Column)
-        return self._expression(
+        return self._expression_text(
             value, scope if alone or field.path else replace(scope, assigned=field.column.name.lower())
         )
 
-    def _default(self, field: AssignedField) -> SqlText:
+    def _default(self, field: AssignedField) -> str:
         if field.path:
             raise TrinityError("NOT_SUPPORTED", f"'{field.name}' is a field, and only columns have a DEFAULT.")
-        return SqlText(default_text(field.column, lambda: self.reads.session.spark))
+        return default_text(field.column, lambda: self.reads.session.spark)
 
     # -- assigned columns -----------------------------------------------------------------------------------
 
@@ -245,7 +243,7 @@ class _Builder:
         if clause.columns is not None:
             names, shown = self.target.relations[0].names, str(self.table.name)
             found = [resolve_field(parts, self.columns, names, shown) for parts in clause.columns]
-        assigned_values(((field, SqlText("")) for field in found), f"{word} of '{self.table.name}'")
+        assigned_values(((field, "") for field in found), f"{word} of '{self.table.name}'")
         if len(found) != len(clause.values):
             listed = ", ".join(field.name for field in found)
             raise TrinityError(
@@ -257,7 +255,7 @@ class _Builder:
 
     # -- expressions ----------------------------------------------------------------------------------------
 
-    def _expression(self, piece: Piece, scope: Scope) -> SqlText:
+    def _expression_text(self, piece: Piece, scope: Scope) -> str:
         """Return an expression as Spark SQL over the engine's aliases."""
         tree, whole, text, offset = piece.tree, piece.whole, piece.text, piece.start
         _refuse_windows(tree, scope.clause)
@@ -275,7 +273,7 @@ class _Builder:
         found = apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
         if self.local is None:
             guard_expression(self.reads.session, found)
-        return SqlText(found)
+        return found
 
     def _query_edits(
         self, piece: Piece, scope: Scope, statement: Statement, references: Sequence[Reference]

@@ -85,8 +85,7 @@ class _Correlated:
 
     def rows_of(self, name: str) -> exp.Select:
         """Return the query of the rows that the outer row sees, out of rows of some name."""
-        owns = (exp.column(_key(number), table=name) for number in range(len(self.keys)))
-        pairs = [exp.EQ(this=own, expression=other) for own, other in zip(owns, self.keys, strict=True)]
+        pairs = [exp.EQ(this=exp.column(_key(n), table=name), expression=key) for n, key in enumerate(self.keys)]
         return _all_of(name).where(*pairs)
 
 

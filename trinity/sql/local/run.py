@@ -18,6 +18,7 @@ from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.time_travel import splits_at
 from trinity.errors import TrinityError
+from trinity.predicates.comparisons import bare
 from trinity.spark.frames import small_table
 from trinity.spi import Column, SplitSource, parse_type
 from trinity.sql.local.insert import reader_with_names
@@ -28,7 +29,6 @@ from trinity.sql.queries.reads import Read
 from trinity.sql.queries.references import Reference, find_references
 from trinity.sql.queries.results import Rows
 from trinity.syntax.parse import Statement
-from trinity.syntax.trees import bare
 
 if TYPE_CHECKING:
     from trinity.session import Session
@@ -144,8 +144,7 @@ class _Tables:
         columns = wanted or list(splits.definition.visible)[:1]
         where = _unqualified(condition, node) if condition is not None else None
         plan = plan_read(splits, where, timezone=lambda: self.session.timezone)
-        if plan.not_local is not None:
-            raise Refused(plan.not_local.reason)
+        or_refuse(plan.not_local)
         self.plans.append(plan)
         return _rows(plan, columns)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from trinity.predicates.comparisons import Comparison, conjuncts
+from trinity.predicates.comparisons import Comparison, bare, conjuncts
 from trinity.predicates.literals import PlainLiteral
 from trinity.spi import TableDefinition
-from trinity.syntax.trees import bare
 
 
 def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | None:

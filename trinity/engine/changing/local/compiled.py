@@ -13,12 +13,11 @@ from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression
-from trinity.engine.program import Case, Fields, Parsed, Value
+from trinity.engine.program import Case, Expression, Fields, Value
 from trinity.engine.values.arrow_assignment import Assignment, assignment
 from trinity.engine.values.local_checks import LocalChecks
 from trinity.engine.values.store_assignment import refuse_other_than_boolean
 from trinity.spi import Operation, TableDefinition, parse_given_type, parse_type, type_text
-from trinity.syntax.sql_text import SqlText
 
 
 def target_field(definition: TableDefinition, name: str) -> str:
@@ -196,7 +195,7 @@ class _Compiler:
         kind = parse_type(field_column(field).type).to_arrow()
         return CompiledFields(target_field(self.plan.definition, field.column.name), field.path, kind, values)
 
-    def _compiled(self, expression: Parsed) -> Compiled | NotLocal:
-        if not isinstance(expression, SqlText):
+    def _compiled(self, expression: Expression) -> Compiled | NotLocal:
+        if not isinstance(expression, str):
             return NotLocal("only Spark evaluates a Column of its own")
         return compile_expression(expression, self.scope, self.timezone)

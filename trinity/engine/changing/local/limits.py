@@ -12,9 +12,10 @@ from trinity.depth import deep_recursion
 from trinity.engine.changing.local.target import why_not_read
 from trinity.engine.changing.plan import written_unique_keys
 from trinity.engine.executes import NotLocal
-from trinity.engine.program import Program, expressions_of, tree_of
+from trinity.engine.program import Program, expressions_of
 from trinity.engine.values.defaults import is_plain
 from trinity.spi import Operation, SplitSource, TableDefinition, parse_type
+from trinity.syntax.sql_text import tree_of
 
 
 def why_not_local(splits: SplitSource, program: Program) -> NotLocal | None:

@@ -20,7 +20,7 @@ from trinity.engine.changing.spark.live_keys import check_keys, check_unique
 from trinity.engine.changing.spark.plan import MergePlan
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
 from trinity.engine.changing.spark.source import SparkEquality, SparkSource, compared, persisted_source
-from trinity.engine.program import Program, When, tree_of
+from trinity.engine.program import Program, When
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import located_scan
@@ -36,6 +36,7 @@ from trinity.spark_names import DataFrame, F, StorageLevel
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, Operation, SplitSource, parse_type
 from trinity.syntax.quoting import quoted
+from trinity.syntax.sql_text import tree_of
 from trinity.target import Target
 
 _ROWS_PER_TASK: Final = 100_000

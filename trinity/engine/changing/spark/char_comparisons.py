@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.program import Parsed, Program, with_texts
+from trinity.engine.program import Expression, Program, with_texts
 from trinity.engine.values.assignment import types_of
 from trinity.errors import TrinityError
-from trinity.predicates.names import Names
+from trinity.predicates.comparisons import FLIPPED
+from trinity.predicates.conditions import Names
 from trinity.spark_names import DataFrame, F
 from trinity.spi import TableDefinition, parse_type
-from trinity.syntax.sql_text import SqlText
-
-_COMPARISONS: Final = (exp.EQ, exp.NullSafeEQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
 def padded_program(program: Program, definition: TableDefinition) -> Program:
@@ -31,11 +28,11 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
         return program
     names = program.names
 
-    def padded(text: SqlText) -> SqlText:
-        return text.changed_to(_padded_text(text, definition, names, source))
+    def padded(text: str) -> str:
+        return _padded_text(text, definition, names, source)
 
-    def condition(given: Parsed | None) -> Parsed | None:
-        return padded(given) if isinstance(given, SqlText) else given
+    def condition(given: Expression | None) -> Expression | None:
+        return padded(given) if isinstance(given, str) else given
 
     cases = []
     for case in program.cases:
@@ -82,14 +79,12 @@ def _compared_with_char(
     holder: exp.Expr, definition: TableDefinition, names: Names, lengths: dict[str, int]
 ) -> Iterator[tuple[exp.Expr, int]]:
     """Yield the expressions over the source that are compared with a CHAR column of the target, and its length."""
-    for node in holder.find_all(*_COMPARISONS):
-        for mine, other in ((node.left, node.right), (node.right, node.left)):
+    for node in holder.find_all(*FLIPPED):
+        for mine, other in ((node.this, node.expression), (node.expression, node.this)):
             column = mine.unnest()
             if not isinstance(column, exp.Column) or column.name.lower() not in lengths:
                 continue
-            columns = list(other.find_all(exp.Column))
-            of_source = bool(columns) and all(names.side(c, definition) == "source" for c in columns)
-            if of_source and names.side(column, definition) == "target" and not other.find(exp.Query):
+            if names.of_source(other, definition) and names.side(column, definition) == "target":
                 yield other, lengths[column.name.lower()]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from trinity.engine.changing.engine_rules import without_effect
 from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
-from trinity.engine.program import Case, Fields, Parsed, Value, When
+from trinity.engine.program import Case, Expression, Fields, Value, When
 from trinity.engine.values.assignment import assigned, check_boolean, types_of
 from trinity.engine.values.check_constraints import checked_changes
 from trinity.engine.writing.ingest import REFUSAL
@@ -246,7 +246,7 @@ def _leaves(path: _Path, values: Mapping[str, Value]) -> Iterator[tuple[_Path, C
             yield (*path, name), _column(value)
 
 
-def _column(expression: Parsed) -> Column:
+def _column(expression: Expression) -> Column:
     return F.expr(expression) if isinstance(expression, str) else expression
 
 
