@@ -25,6 +25,7 @@ TABLE = TableDefinition(
         Column("day", "date"),
         Column("wide", "decimal(38,38)"),
         Column("at", "timestamp_ntz"),
+        Column("open", "boolean"),
     ),
 )
 NAMES = Names("t", "u", ("id", "w"))
@@ -36,6 +37,8 @@ NAMES = Names("t", "u", ("id", "w"))
         ("t.id BETWEEN 2 AND 5 AND t.id < 4", {"id": (2, 4)}),
         ("7 >= t.id", {"id": (None, 7)}),
         ("t.id <=> -(5)", {"id": (-5, -5)}),
+        ("open AND t.id > 1", {"open": (True, True), "id": (1, None)}),
+        ("NOT open", {}),
         ("t.id IN (3, -1, 2)", {"id": (-1, 3)}),
         ("s = 'a' AND d > 1.5", {"s": ("a", "a"), "d": (Decimal("1.5"), None)}),
         ("day = DATE '2024-02-29'", {"day": (dt.date(2024, 2, 29), dt.date(2024, 2, 29))}),
