@@ -48,6 +48,8 @@ def _source(module: str) -> _Source:
                 nodes[name] = node
             case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
                 nodes[name] = node
+            case ast.Assign(targets=[ast.Tuple(elts=several)]):
+                nodes.update({one.id: node for one in several if isinstance(one, ast.Name)})
             case ast.Import(names=names):
                 imported.update({found.asname or found.name: (found.name, "") for found in names})
             case ast.ImportFrom(module=str(origin), names=names):
@@ -83,7 +85,8 @@ class Bundle:
     def definitions(self) -> str:
         """The definitions."""
         sources = ((_source(module), self._modules[module]) for module in self._in_order())
-        return "\n\n\n".join(source.lines(name) for source, names in sources for name in source.order if name in names)
+        texts = (source.lines(name) for source, names in sources for name in source.order if name in names)
+        return "\n\n\n".join(dict.fromkeys(texts))  # a text that defines several names comes once
 
     def _in_order(self) -> list[str]:
         """Return the modules, each after those that it imports."""
