@@ -16,7 +16,7 @@ from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs, closed_session
 from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
-from trinity.engine.executes import NotLocal, default_local_bytes, not_supported
+from trinity.engine.executes import NotLocal, asked_spark, default_local_bytes, not_supported, runs_alone
 from trinity.errors import TrinityError, ignoring, nearest, not_pickled
 from trinity.merge.options import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
@@ -177,7 +177,7 @@ class Session:
             TrinityError: CONFIGURATION_INVALID when Spark cannot be started, or was given to :func:`trinity.connect`
                 and was stopped since; NOT_SUPPORTED in a session with ``engine="local"``.
         """
-        if self.engine == "local":
+        if runs_alone(self):
             raise not_supported("This", NotLocal("it is not yet done in this process alone"))
         found = self.running_spark
         if found is not None:
@@ -215,8 +215,8 @@ class Session:
 
         A Spark that does not run has none. For Trinity's own modules.
         """
-        spark = self.spark if self.engine == "spark" else self.running_spark or running_session()
-        if spark is None or self.engine == "local":
+        spark = asked_spark(self) or running_session()
+        if spark is None or runs_alone(self):
             return False
         from trinity.spark.published import published_table
         from trinity.spark.remote import is_temp_view
@@ -237,7 +237,7 @@ class Session:
         Without Spark it is the setting of this session, else that of a Spark that runs in this process, else UTC.
         """
         setting = "spark.sql.session.timeZone"
-        if self.engine == "local" and setting in self._settings:
+        if runs_alone(self) and setting in self._settings:
             return normal_zone(self._settings[setting])
         own = self._spark if self._spark_is_given else self.running_spark
         spark = own or running_session()  # it may lack what tables here need, so nothing else is read from it
@@ -295,12 +295,12 @@ class Session:
         """Return the full name of a table, in lower case. Raises INVALID_ARGUMENTS, CATALOG_NOT_FOUND."""
         return self.table_name(name.parts if isinstance(name, TableName) else split_name(name))
 
-    def find_table(self, name: TableName) -> Table | None:
+    def find_table(self, name: TableName) -> Table[Session] | None:
         """Return a table, or None."""
         registered = self.external.find(name)
         return Table(self, name, *registered) if registered else self._in_catalog(name)
 
-    def _in_catalog(self, name: TableName) -> Table | None:
+    def _in_catalog(self, name: TableName) -> Table[Session] | None:
         connector = self.connector(name.catalog)
         handle = connector.metadata.get_table(name.schema, name.table)
         return Table(self, name, handle, connector) if handle else None
@@ -444,7 +444,7 @@ class Session:
         own = self.connector(catalog).metadata.list_tables(schema)
         return sorted({*own, *self.external.names(catalog, schema)})
 
-    def table(self, name: TableName | str) -> Table:
+    def table(self, name: TableName | str) -> Table[Session]:
         """Return the table of a name.
 
         Args:
@@ -458,7 +458,7 @@ class Session:
         full = self.full_name(name)
         return self._present(full, self.find_table(full))
 
-    def _present(self, name: TableName, found: Table | None) -> Table:
+    def _present(self, name: TableName, found: Table[Session] | None) -> Table[Session]:
         if found is None:
             raise self.table_missing(name)
         return found
@@ -494,9 +494,9 @@ class Session:
         properties: Properties | None = None,
         if_not_exists: bool = False,
         checks: Mapping[str, str] | None = None,
-        fill: Callable[[Table], object] | None = None,
+        fill: Callable[[Table[Session]], object] | None = None,
         replace: bool = False,
-    ) -> Table:
+    ) -> Table[Session]:
         """Create a table, empty or of rows, after checking its keys and options (K1, U3, V1).
 
         Where the rows are refused there is no table afterwards, or with ``replace`` the one that there was.
@@ -540,11 +540,11 @@ class Session:
                 full, given, primary_key=primary_key, partition_by=partition_by, properties=properties, checks=checks
             )
 
-        def make() -> Table:
+        def make() -> Table[Session]:
             connector, definition = self.connector(full.catalog), define()
             check_types(definition, self)
 
-            def create() -> Table:
+            def create() -> Table[Session]:
                 return Table(self, full, connector.metadata.create_table(definition), connector)
 
             made = create_exclusively(self.external.excluding(full), create, drop, f"Table '{full}'")
@@ -567,8 +567,8 @@ class Session:
         definition: TableDefinition,
         *,
         if_not_exists: bool = False,
-        fill: Callable[[Table], object] | None = None,
-    ) -> Table:
+        fill: Callable[[Table[Session]], object] | None = None,
+    ) -> Table[Session]:
         """Create a table, empty unless it is filled, with the columns, key, partitions, CHECKs and options of another.
 
         Options of the other one's format are left out where the new table's format has none of that name.
@@ -627,7 +627,7 @@ class Session:
         properties: Properties | None = None,
         *,
         if_not_exists: bool = False,
-    ) -> Table:
+    ) -> Table[Session]:
         """Register an external or a federated table, and name its key (U7).
 
         All sessions of the same warehouse see the table under its name, until :meth:`drop_table` removes the
@@ -652,7 +652,7 @@ class Session:
         full, place = self.full_name(name), None if location is None else str(location)
         judge = partial(check_expressions, spark=lambda: self.spark)
 
-        def make() -> Table:
+        def make() -> Table[Session]:
             return Table(self, full, *self.external.register(full, connector, place, properties or {}, judge))
 
         found = self._named(full)
@@ -660,7 +660,7 @@ class Session:
             found = None  # a federated table: its catalog has it under the name
         return get_or_create(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
-    def _named(self, name: TableName) -> Table | None:
+    def _named(self, name: TableName) -> Table[Session] | None:
         if name.schema not in (schemas := self.connector(name.catalog).metadata.list_schemas()):
             raise _schema_missing(name, schemas)
         return self.find_table(name)
@@ -684,7 +684,7 @@ class Session:
                 table = check_owned(lambda: self._present(full, self._in_catalog(full)), "DROP TABLE")
                 table.connector.metadata.drop_table(table.handle)
 
-    def rename_table(self, name: TableName | str, new: TableName | str) -> Table:
+    def rename_table(self, name: TableName | str, new: TableName | str) -> Table[Session]:
         """Give a table another name, and return it.
 
         Its versions, its recorded transactions and the streams into it go with it. Sessions that know it by its old
@@ -835,7 +835,7 @@ class Session:
                 a session with ``engine="local"``), and the errors of the statement.
         """
         self.check_open()
-        if self.engine == "local" and engine not in (None, "local"):
+        if runs_alone(self) and engine not in (None, "local"):
             raise TrinityError(
                 "INVALID_ARGUMENTS",
                 f"sql(engine='{engine}'): the session has engine='local', and never starts Spark; connect with "

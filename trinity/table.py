@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Protocol, overload
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ from trinity.spi import (
     TransactionId,
     VacuumResult,
 )
+from trinity.target import Host
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,11 +46,42 @@ if TYPE_CHECKING:
 
     from trinity.builder import MergeBuilder
     from trinity.engine.compacting.health import Health
-    from trinity.session import Session
+    from trinity.external import ExternalTables
+
+
+class TableSession(Host, Protocol):
+    """A session, as its tables see it."""
+
+    @property
+    def external(self) -> ExternalTables: ...
+
+    def check_open(self) -> None: ...
+
+    def format_name(self, catalog: str) -> str: ...
+
+    def find_table(self, name: TableName) -> Table | None: ...
+
+    def rename_table(self, name: TableName | str, new: TableName | str) -> Table: ...
+
+    def create_like(
+        self, name: TableName | str, definition: TableDefinition, *, fill: Callable[[Table], object] | None
+    ) -> Table: ...
+
+    def checked_properties(self, catalog: str, properties: Properties) -> dict[str, str]: ...
+
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    S = TypeVar("S", bound=TableSession, default=Any)
+else:  # Python gives type variables a default from 3.13 on
+    from typing import TypeVar
+
+    S = TypeVar("S")
 
 
 @public
-class Table:
+class Table(Generic[S]):
     """One table of a session. Holds no state of its own: every call sees the newest version.
 
     Attributes:
@@ -57,7 +89,7 @@ class Table:
         handle: the connector's handle, unpinned.
     """
 
-    def __init__(self, session: Session, name: TableName, handle: TableHandle, connector: Connector) -> None:
+    def __init__(self, session: S, name: TableName, handle: TableHandle, connector: Connector) -> None:
         self.session = session
         self.name = name
         self.handle = handle

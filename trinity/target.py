@@ -19,7 +19,8 @@ class Host(Protocol):
     """A session, as the engine sees it.
 
     Attributes:
-        spark: its Spark.
+        spark: its Spark, which is started by its first use.
+        running_spark: its Spark; None when it does not run.
         timezone: the zone of timestamps without zone that a TIMESTAMP column takes.
         allow_code: whether SQL may reach code and files (N2).
         engine: who executes.
@@ -29,6 +30,9 @@ class Host(Protocol):
 
     @property
     def spark(self) -> SparkSession: ...
+
+    @property
+    def running_spark(self) -> SparkSession | None: ...
 
     @property
     def timezone(self) -> str: ...

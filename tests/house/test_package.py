@@ -31,6 +31,7 @@ TEST_TOOLS: Final = {
 OF_OTHERS: Final = {
     "py4j": "pyspark brings it",
     "alembic": "it loads the module that imports it",
+    "typing_extensions": "type checkers bring it, and they alone run the import",
 }
 """Packages that are imported but not declared -> the reason."""
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trinity.merge.arrow.keys import Keys, rows_with_keys
+from trinity.merge.kernels.keys import Keys, rows_with_keys
 
 pytestmark = pytest.mark.inner
 

@@ -16,7 +16,7 @@ from trinity.engine.reading import hidden_rows, plan
 from trinity.engine.reading.plan import LEAST_ROWS, MOST_LOOKED_AT
 from trinity.engine.reading.search import Search
 from trinity.engine.reading.spark import executor
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 
 pytestmark = pytest.mark.inner
 

@@ -17,7 +17,7 @@ from trinity.applying.upserts import apply_as_upserts, apply_here, deleting_here
 from trinity.calls import public
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import append_rows, arrow_reader, given_rows, is_spark_frame, source_frame
-from trinity.engine.executes import NotLocal, execute, not_supported
+from trinity.engine.executes import NotLocal, execute, not_supported, runs_alone
 from trinity.engine.program import Expression
 from trinity.errors import TrinityError
 from trinity.merge.options import Properties
@@ -202,7 +202,7 @@ def _target_of(target: Table | str, session: Session | None, shape: Shape, check
 
 def _check_executor(columns: Sequence[Column], arguments: ApplyArguments, shape: Shape, session: Session) -> None:
     """Refuse what needs Spark in a session that must not start it, before a table is made."""
-    if session.engine != "local":
+    if not runs_alone(session):
         return
     why = why_not_local(shape.columns) if arguments.history else None
     if why is not None:

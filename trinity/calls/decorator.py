@@ -117,7 +117,7 @@ def _check(annotation: Any, names: Mapping[str, Any]) -> tuple[Check, str]:
         return _instance(abc.Callable, "a function")
     if origin is tuple:  # the callee describes wrong parts better
         return _any_value, "anything"
-    if getattr(annotation, "_is_protocol", False):
+    if isinstance(annotation, TypeVar) or getattr(annotation, "_is_protocol", False):
         return _any_value, "anything"
     if annotation in _RUNNING:
         return _of_spark(annotation, _WORDS.get(annotation.__name__, f"a {annotation.__name__}"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trinity.demo.load import STAGES, table_of
+from trinity.engine.executes import runs_alone
 from trinity.session import Session
 from trinity.storage import Location
 from trinity.storage.s3 import S3Options
@@ -40,7 +41,7 @@ class Reader:
 
 def look(session: Session, reader: Reader) -> Seen | None:
     """Return the reader's result; None when it is not there, or cannot read the table's store."""
-    if reader.by_spark and session.engine == "local":
+    if reader.by_spark and runs_alone(session):
         return None
     if not (reader.in_buckets or _location(session, reader.catalog).on_disk):
         return None

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from trinity.calls import current_work
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import DataFile
 from trinity.target import Host
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,21 @@ def execute(
             _log.debug("%s: executed in this process", what)
             return found
         reason = found
-    if session.engine == "local":
+    if runs_alone(session):
         raise not_supported(what, reason)
     _log.debug("%s: executed by Spark, since %s", what, reason.reason)
     current_work().executor = "spark"
     return by_spark()
+
+
+def runs_alone(session: Host) -> bool:
+    """Return True for a session that executes in this process alone, and never starts Spark."""
+    return session.engine == "local"
+
+
+def asked_spark(session: Host) -> SparkSession | None:
+    """Return the Spark whose names and settings count: one that executes everything is started for it."""
+    return session.spark if session.engine == "spark" else session.running_spark
 
 
 def left_to_spark(session: Host, size: int = 0, *, arrow: bool = False) -> NotLocal | None:
@@ -81,7 +94,7 @@ def left_to_spark(session: Host, size: int = 0, *, arrow: bool = False) -> NotLo
 
     Arguments are those of :func:`execute`.
     """
-    if session.engine == "local":
+    if runs_alone(session):
         return None
     if session.engine == "spark":
         return NotLocal("the session has engine='spark'")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.executes import NotLocal, execute
+from trinity.engine.executes import NotLocal, asked_spark, execute, runs_alone
 from trinity.errors import TrinityError
 from trinity.spark.settings import check_late_settings, pinned
 from trinity.sql import show
@@ -54,7 +54,7 @@ def run(
         statement = parse(only, dialect)
     except TrinityError as error:
         # Spark would read the last word of SELECT a FROM t WHERE as an alias, and return every row
-        by_spark = session.engine != "local" and dialect == "spark" and _is_one_query(text)
+        by_spark = not runs_alone(session) and dialect == "spark" and _is_one_query(text)
         if error.code == "SYNTAX_ERROR" and MISSING not in error.message and by_spark:
             check_late_settings(session.spark, only)
             with pinned(session.spark):
@@ -67,7 +67,7 @@ def run(
         handler = partial(insert.insert, txn=txn)
     if statement.words(1)[0] in ("SET", "RESET"):
         return query.run_as_set(session, statement.text)
-    running = session.spark if session.engine == "spark" else session.running_spark
+    running = asked_spark(session)
     if running is None:  # a statement that starts Spark checks and holds its settings itself
         return handler(session, statement)
     if handler in (_query, _create, _cache):  # their rows, or a view's rows, are computed later

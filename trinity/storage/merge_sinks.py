@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from trinity.arrays import as_arrow, as_numpy
 from trinity.errors import TrinityError
 from trinity.limits import Limit
-from trinity.merge.arrow.order import order_codes
 from trinity.merge.carried import carried_columns, carried_marks
+from trinity.merge.kernels.order import order_codes
 from trinity.merge.row_kinds import tombstone_marks
 from trinity.merge.spec import merge_spec
 from trinity.spi import (

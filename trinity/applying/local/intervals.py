@@ -21,8 +21,8 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.equal_values import equal_values, is_comparable
 from trinity.engine.feed.local.images import equal_rows
 from trinity.hidden import DELETED
-from trinity.merge.arrow.keys import Keys
-from trinity.merge.arrow.order import order_codes, tuple_codes
+from trinity.merge.kernels.keys import Keys
+from trinity.merge.kernels.order import order_codes, tuple_codes
 from trinity.merge.row_kinds import StoredKind
 from trinity.spi import ROW_KIND, Column, arrow_type
 

@@ -1,4 +1,4 @@
-"""The meaning of a row-changing statement, by its text alone: what its cases may do to keys, ordering and columns.
+"""The plan of a row-changing statement, chosen once: what it reads, what its cases may do to keys and columns.
 
 What executes it is Spark (:mod:`trinity.engine.changing.spark`), or this process without Spark
 (:mod:`trinity.engine.changing.local`).
@@ -6,101 +6,23 @@ What executes it is Spark (:mod:`trinity.engine.changing.spark`), or this proces
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from trinity.engine.changing.engine_rules import omitted_value, touched_groups
-from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
-from trinity.engine.program import Case, Expression, Fields, Program, Value, with_texts
+from trinity.engine.changing.engine_rules import touched_groups
+from trinity.engine.changing.source import SourceStatistics
+from trinity.engine.program import Case, Program, Value, When
+from trinity.engine.reading.files import prune
+from trinity.engine.reading.predicate import Predicate
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
 from trinity.messages import shown_row
-from trinity.names import split_name
-from trinity.predicates.conditions import same_expression
-from trinity.spi import Operation, TableDefinition
-from trinity.syntax.operands import with_plain_comparisons
-from trinity.syntax.quoting import quoted
+from trinity.predicates.conditions import ConditionFacts, partition_columns, same_expression
+from trinity.spi import Column, DataFile, MergeTableHandle, Operation, ReadScope, SplitSource, TableDefinition
 from trinity.syntax.sql_text import tree_of
-from trinity.syntax.three_valued import Use, three_valued_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def expanded(program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Program:
-    """Return the program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.
-
-    Predicates on subqueries are spelled out where Spark would lose their NULL.
-
-    Raises:
-        TrinityError: COLUMN_NOT_FOUND when the source lacks a column that ``*`` needs, or a case names one that the
-            target lacks; NOT_SUPPORTED as :func:`three_valued_text`, and for a DEFAULT that is no constant (N2).
-    """
-    cases = tuple(_expanded(case, program, definition, spark) for case in program.cases)
-    return replace(program, cases=cases, on=_spelled_out(program.on, Use.JOIN))
-
-
-def _spelled_out(expression: Expression | None, use: Use) -> Expression | None:
-    return with_plain_comparisons(three_valued_text(expression, use)) if isinstance(expression, str) else expression
-
-
-def _expanded(case: Case, program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Case:
-    case = replace(case, condition=_spelled_out(case.condition, Use.FILTER))
-    if case.operation not in (Operation.UPDATE, Operation.INSERT):
-        return case
-    given = _star(program, definition) if case.values is None else _under_own_names(case.values, program, definition)
-    if case.operation is Operation.INSERT:
-        omitted: dict[str, Value] = {
-            c.name: omitted_value(definition, c, spark) for c in definition.visible if c.name not in given
-        }
-        given = {c.name: {**omitted, **given}[c.name] for c in definition.visible}
-    if case.operation is Operation.INSERT and any(isinstance(value, Fields) for value in given.values()):
-        raise TrinityError(
-            "NOT_SUPPORTED", f"INSERT into '{definition.full_name}' fills whole columns; give structs as a whole."
-        )
-    texts = {name: with_texts(value, lambda text: three_valued_text(text, Use.VALUE)) for name, value in given.items()}
-    return replace(case, values=texts)
-
-
-def _under_own_names(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
-    """Return values by the table's own names; a dotted name is a column qualified by the alias, or a field."""
-    columns = {c.name.lower(): c for c in definition.visible}
-    found, others = dict[str, Value](), list[tuple[AssignedField, Expression]]()
-    for given, value in values.items():
-        if isinstance(value, Fields):
-            found[given] = value
-        elif given.lower() in columns:
-            others.append((AssignedField(columns[given.lower()]), value))
-        else:
-            parts = split_name(given) if _DOTTED.fullmatch(given) else [given]
-            others.append(
-                (resolve_field(parts, columns, {(program.target_alias.lower(),)}, definition.full_name), value)
-            )
-    return {**found, **assigned_values(others, f"{program.statement} of '{definition.full_name}'")}
-
-
-_DOTTED: Final = re.compile(r"(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*")
-"""Names as SQL has them, with their backticks."""
-
-
-def _star(program: Program, definition: TableDefinition) -> dict[str, Value]:
-    assert program.source is not None
-    given = {name.lower(): name for name in program.source_columns}
-    missing = [c.name for c in definition.visible if c.name.lower() not in given]
-    if missing and not program.evolves:
-        raise TrinityError(
-            "COLUMN_NOT_FOUND",
-            f"{program.statement} with * takes every column of '{definition.full_name}' from the source, which lacks "
-            f"{', '.join(missing)}; name the columns instead.",
-        )
-    alias = quoted(program.source_alias)
-    taken = (c.name for c in definition.visible if c.name not in missing)
-    return {name: f"{alias}.{quoted(given[name.lower()])}" for name in taken}
 
 
 def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:
@@ -128,24 +50,115 @@ class Equality:
 
 @dataclass(frozen=True)
 class StatementPlan:
-    """A statement over the rows of its target.
+    """What a statement reads of its target, and what its cases may do there.
 
     Attributes:
-        layout: columns whose old values accompany deleted rows.
+        table: the target's name, for messages.
+        program: the statement, spelled out.
+        splits: the version of the target that is read.
+        merge: what ``begin_merge`` returned.
+        facts: what ON, or the WHERE, says about matching rows of the target.
+        source: what is known of the source.
         equalities: column -> the value that ON requires; empty when ON has other conditions, too.
     """
 
     table: str
-    definition: TableDefinition
     program: Program
-    row_id: str
-    layout: tuple[str, ...]
-    equalities: Mapping[str, Equality]
+    splits: SplitSource
+    merge: MergeTableHandle
+    facts: ConditionFacts
+    source: SourceStatistics = field(default_factory=SourceStatistics)
+    equalities: Mapping[str, Equality] = field(default_factory=dict)
+
+    def of_source(self, source: SourceStatistics, equalities: Mapping[str, Equality]) -> StatementPlan:
+        """Return the plan with what is known of the source, and the equalities of ON whose values are known."""
+        return replace(self, source=source, equalities=equalities if self.facts.only_equalities else {})
+
+    @property
+    def definition(self) -> TableDefinition:
+        """The target as it was pinned."""
+        return self.merge.insert.definition
+
+    @property
+    def row_id(self) -> str:
+        """Name of the row id column."""
+        return self.merge.row_id
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """Columns whose old values accompany deleted rows."""
+        return self.merge.insert_layout
 
     @cached_property
     def spec(self) -> MergeSpec | None:
         """Merge options of a keyed target."""
         return merge_spec(self.definition) if self.definition.keyed else None
+
+    # -- what is read -------------------------------------------------------------------------------------
+
+    @cached_property
+    def whole(self) -> bool:
+        """True when every row of the target matters: some WHEN selects rows that no source row matches."""
+        return any(case.when is When.NOT_MATCHED_BY_SOURCE for case in self.program.cases)
+
+    @cached_property
+    def files(self) -> list[DataFile]:
+        """The files that may hold a row that the statement can touch."""
+        if self.source.empty and not self.whole:
+            return []
+        files = list(self.splits.files)
+        if self.whole:
+            return files
+        columns = [c.name for c in self.definition.visible]
+        if self.definition.keyed:  # the fold needs every version of a key
+            columns = list(self.definition.primary_key)
+        files = prune(files, Predicate.of(self.definition, self.facts.where(columns)))
+        within = ReadScope(bounds={k: b for k, b in self.source.bounds.items() if k in columns})
+        return [f for f in files if within.concerns(f) and self.source.may_touch(f, columns)]
+
+    @cached_property
+    def scope(self) -> ReadScope:
+        """The part of its target that the statement read (L7)."""
+        keyed = self.definition.keyed
+        files = frozenset() if keyed else frozenset(f.path for f in self.files)
+        target = self.merge.table
+        again = any(read.same_place(target) for read in self.program.reads)
+        if again or written_unique_keys(self.program):  # the target is read once more, in full
+            return ReadScope(frozenset() if keyed else frozenset(f.path for f in self.splits.files))
+        if self.whole:
+            return ReadScope(files)
+        bounds = {**self.facts.bounds, **self.source.bounds}
+        if keyed:
+            bounds = {k: b for k, b in bounds.items() if k in self.definition.primary_key}
+        if self.inserting_cases or self.key_changing_cases:  # keys that ON does not name were looked up
+            bounds = {}
+        return ReadScope(files, bounds)
+
+    @cached_property
+    def partition_columns(self) -> list[Column] | None:
+        """The columns by whose values a DELETE of whole partitions of a plain table selects its files (M12).
+
+        None for another statement, which goes row by row; empty for a DELETE of all rows.
+        """
+        case = self.program.cases[0]
+        plain = self.program.source is None and not self.definition.keyed
+        if not plain or case.operation is not Operation.DELETE:
+            return None
+        if case.condition is None:
+            return []
+        return partition_columns(tree_of(case.condition), self.definition, self.program.names, self.files)
+
+    @property
+    def fills(self) -> bool:
+        """True when rows may get keys for which ON does not look, and which may be live (M4, M7)."""
+        return self.definition.keyed and bool(self.inserting_cases or self.key_changing_cases)
+
+    @property
+    def filled_columns(self) -> list[str]:
+        """The columns by which such a row is compared with the one stored under its key."""
+        return [] if self.spec is None else list(dict.fromkeys((*self.spec.key, *self.spec.ordering)))
+
+    # -- what its cases do --------------------------------------------------------------------------------
 
     @cached_property
     def key_changing_cases(self) -> tuple[int, ...]:
@@ -258,6 +271,23 @@ class StatementPlan:
             f"({', '.join(columns)}): {shown_row(columns, values)}.",
         )
 
+    # -- EXPLAIN ------------------------------------------------------------------------------------------
+
+    def described(self) -> str:
+        """Return paradigm, layouts, join and cases, as text."""
+        program, merge = self.program, self.merge
+        lines = [
+            f"{program.statement} {self.table} AS {program.target_alias} at version {merge.table.version}",
+            f"row change paradigm: {merge.paradigm.value}",
+            f"row id: {self.row_id} ({', '.join(self.definition.primary_key or ('file', 'pos'))})",
+            f"insert layout: {', '.join(self.layout) or 'none'}",
+            f"update layout: {', '.join(merge.update_layout)}",
+            f"files: {len(self.files)} of {len(self.splits.files)}",
+        ]
+        if program.source is not None:
+            lines.append(f"join: {program.target_alias} RIGHT JOIN {program.source_alias} ON {program.on}")
+        return "\n".join([*lines, *_clauses(program)])
+
 
 def written_unique_keys(program: Program) -> list[tuple[str, ...]]:
     """Return the unique keys whose values a statement may write."""
@@ -266,8 +296,7 @@ def written_unique_keys(program: Program) -> list[tuple[str, ...]]:
     return [columns for columns in program.unique if inserts or any(c.lower() in assigned for c in columns)]
 
 
-def clauses(program: Program) -> Sequence[str]:
-    """Return the cases as EXPLAIN shows them."""
+def _clauses(program: Program) -> Sequence[str]:
     return [
         f"case {n}: WHEN {c.when.value}"
         + (f" AND {c.condition}" if c.condition is not None else "")

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from trinity.engine.program import Program, When
 from trinity.predicates.value_sets import ValueSet
 from trinity.spi import DataFile, TableDefinition, parse_type
 
@@ -45,8 +44,3 @@ class SourceStatistics:
 def is_bounded(definition: TableDefinition, column: str) -> bool:
     """Return True when the values of a column compare in Python as in the files' statistics."""
     return parse_type(definition.column(column).type).name in _BOUNDED
-
-
-def reads_all(program: Program) -> bool:
-    """Return True when every row of the target matters: some WHEN selects rows that no source row matches."""
-    return any(case.when is When.NOT_MATCHED_BY_SOURCE for case in program.cases)

@@ -13,7 +13,9 @@ import pyarrow as pa
 from trinity.engine.appending.append import checked_txn, is_recorded
 from trinity.engine.appending.evolving import evolved, follow
 from trinity.engine.changing.attempt import Attempt
+from trinity.engine.changing.begin import Begin
 from trinity.engine.changing.local.attempt import LocalAttempt
+from trinity.engine.changing.local.limits import why_not_local
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.executes import NotLocal, execute, left_to_spark, size_of
 from trinity.engine.program import Counts, Program
@@ -109,19 +111,24 @@ def _execute(
 ) -> T:
     """Begin an attempt in this process, or else by Spark, and use it."""
     splits = table.splits()
+    begin = Begin(table, splits)
 
     def local() -> T | NotLocal:
         with nullcontext(prepare_locally(splits)) if prepare_locally else prepare(splits) as program:
-            attempt = program if isinstance(program, NotLocal) else LocalAttempt.of(table, splits, program)
+            if isinstance(program, NotLocal):
+                return program
+            if (why := why_not_local(splits, program)) is not None:
+                return why
+            attempt = LocalAttempt.of(table, begin.plan(program))
             if isinstance(attempt, NotLocal):
                 return attempt
-            if (why := left_to_spark(table.session, size_of(attempt.files))) is not None:
+            if (why := left_to_spark(table.session, size_of(attempt.plan.files))) is not None:
                 return why
-            with reporting_dropped_table(table.connector, attempt.merge.table):
+            with reporting_dropped_table(table.connector, attempt.plan.merge.table):
                 return use(attempt)
 
     def by_spark() -> T:
-        with _in_spark(table, splits, prepare) as attempt:
+        with _in_spark(begin, prepare) as attempt:
             found = use(attempt)
         assert not isinstance(found, NotLocal)
         return found
@@ -158,18 +165,19 @@ def _commit(attempt: Attempt, txn: TransactionId | None) -> _Done | NotLocal:
         return written
     fragments, counts = written
     metadata = attempt.table.connector.metadata
-    alters = attempt.program.after is not None
+    plan = attempt.plan
+    alters = plan.program.after is not None
     if not fragments and txn is None and not alters:
-        return Counts(attempt.merge.table.version or 0), None
+        return Counts(plan.merge.table.version or 0), None
     if not fragments and not alters:
-        done = metadata.finish_insert(attempt.merge.insert, [], txn)
+        done = metadata.finish_insert(plan.merge.insert, [], txn)
     else:
-        merge = replace(attempt.merge, scope=attempt.scope())
+        merge = replace(plan.merge, scope=plan.scope)
         done = metadata.finish_merge(merge, fragments, txn)
     if done.skipped:
         return Counts(done.version, skipped=True), None
     changed = Counts(done.version, counts["updated"], counts["deleted"], counts["inserted"])
-    return changed, attempt.definition if fragments else None
+    return changed, plan.definition if fragments else None
 
 
 def explain(table: Target, prepare: Prepare, local: PrepareLocally | None = None) -> str:
@@ -178,18 +186,18 @@ def explain(table: Target, prepare: Prepare, local: PrepareLocally | None = None
 
 
 @contextmanager
-def _in_spark(table: Target, splits: SplitSource, prepare: Prepare) -> Iterator[Attempt]:
+def _in_spark(begin: Begin, prepare: Prepare) -> Iterator[Attempt]:
     """Begin an attempt by Spark; Spark's errors in it are raised as TrinityErrors."""
     from trinity.calls import spark_errors
     from trinity.engine.changing.spark.attempt import SparkAttempt
 
     with (
-        pinned(table.session.spark),
+        pinned(begin.table.session.spark),
         spark_errors(),
         without_call_sites(),
-        prepare(splits) as program,
-        SparkAttempt.of(table, splits, program) as attempt,
-        reporting_dropped_table(table.connector, attempt.merge.table),
+        prepare(begin.splits) as program,
+        SparkAttempt.of(begin, program) as attempt,
+        reporting_dropped_table(begin.table.connector, attempt.plan.merge.table),
         spark_errors(),
     ):
         yield attempt

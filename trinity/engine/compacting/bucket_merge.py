@@ -19,7 +19,7 @@ from trinity.engine.reading.data_files import read_columns
 from trinity.engine.writing.run_sinks import RewriteTask, in_storage_form
 from trinity.hidden import BUCKET, DELETED, SINCE
 from trinity.merge.arrow.fold import compared_columns, losers
-from trinity.merge.arrow.keys import Keys, places_among, sorted_places
+from trinity.merge.kernels.keys import Keys, places_among, sorted_places
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 from trinity.storage.parquet_files import stored_pages

@@ -26,7 +26,7 @@ from trinity.engine.expressions.node import (
     SubqueryRows,
 )
 from trinity.errors import TrinityError
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 from trinity.spi import DataType, parse_given_type, type_text
 
 _OF_ROWS: Final = frozenset({""})

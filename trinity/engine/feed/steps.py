@@ -18,6 +18,8 @@ from trinity.target import Target
 
 _KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
 """Operations of ``history()``, Trinity's and the formats' own, that leave the rows as they were (C3)."""
+FIRST: Final = -1
+"""The moment of a run of appends before the first of them; the others are versions."""
 
 
 @dataclass(frozen=True)

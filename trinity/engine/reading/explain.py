@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trinity.engine.executes import NotLocal, execute, left_to_spark
+from trinity.engine.executes import NotLocal, execute, left_to_spark, runs_alone
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.spi import DataFile, SplitSource
@@ -19,7 +19,7 @@ def explained_read(session: Host, splits: SplitSource, where: str | None) -> str
 
 def _executor_in(session: Host, plan: ReadPlan) -> str:
     refused = plan.not_local
-    if session.engine == "local":
+    if runs_alone(session):
         return "this process" if refused is None else f"none, since this needs Spark: {refused.reason}"
     return _executor(refused or left_to_spark(session, arrow=True))
 

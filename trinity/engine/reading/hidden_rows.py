@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from trinity.engine.reading.executor import Executor
 from trinity.engine.reading.files import may_share_keys, split_buckets_and_runs, well_bucketed
-from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.plan import PositionReadState, forget_positions
+from trinity.engine.reading.row_arrival import RowArrival
 from trinity.engine.reading.search import LOG, SIDECAR, Search, SearchedFile, decode_bitmaps, forget_columns
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 
 
 def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[str, np.ndarray] | None:

@@ -1,6 +1,6 @@
 """Spark's hash of rows, which decides their buckets: Murmur3 with Spark's own tail of bytes, in numpy.
 
-For the types that :mod:`trinity.merge.arrow.keys` compares as Spark does. See Spark's ``Murmur3_x86_32`` and
+For the types that :mod:`trinity.merge.kernels.keys` compares as Spark does. See Spark's ``Murmur3_x86_32`` and
 ``HashExpression``.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_numpy
-from trinity.merge.arrow.keys import one_zero
+from trinity.merge.kernels.keys import one_zero
 
 _SEED: Final = np.uint32(42)
 _C1: Final = np.uint32(0xCC9E2D51)

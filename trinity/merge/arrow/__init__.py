@@ -1,1 +1,1 @@
-"""The folds as Arrow kernels over tables in this process; the modules have the names of those of ``merge.sql``."""
+"""The folds over Arrow tables in this process; the modules have the names of those of ``merge.sql``."""

@@ -19,11 +19,11 @@ from trinity.arrays import as_arrow, as_numpy, where_true
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.arrow.groups import GroupFold
-from trinity.merge.arrow.keys import Keys, one_zero
-from trinity.merge.arrow.order import FoldOrder, order_codes
 from trinity.merge.arrow.removal import Removal, kept_after_removal
-from trinity.merge.arrow.rows import ColumnRows, Folded, picked
 from trinity.merge.functions import AggregateFunction, FieldFunction, aggregate_function
+from trinity.merge.kernels.keys import Keys, one_zero
+from trinity.merge.kernels.order import FoldOrder, order_codes
+from trinity.merge.kernels.rows import ColumnRows, Folded, picked
 from trinity.merge.options import MergeEngine
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec, SequenceGroup

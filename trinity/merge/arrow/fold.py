@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import FALSE, as_arrow, as_numpy
 from trinity.hidden import ARRIVAL
-from trinity.merge.arrow.keys import Keys, comparable, without_null_keys
+from trinity.merge.kernels.keys import Keys, comparable, without_null_keys
 from trinity.merge.options import MergeEngine
 from trinity.merge.row_kinds import StoredKind, retracts
 from trinity.merge.spec import MergeSpec
@@ -115,7 +115,7 @@ def losers(
         keys: those of the log.
         winners: the winning row version of each of these keys, by its number.
         deletes: the file's rows that are deleted by position, and take no part.
-        among: as of :meth:`~trinity.merge.arrow.keys.Keys.lookup`.
+        among: as of :meth:`~trinity.merge.kernels.keys.Keys.lookup`.
     """
     places, numbers = keys.lookup(base, among)
     if deletes is not None:

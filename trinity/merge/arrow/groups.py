@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import valid
-from trinity.merge.arrow.order import FoldOrder, order_codes, tuple_codes
-from trinity.merge.arrow.rows import picked
+from trinity.merge.kernels.order import FoldOrder, order_codes, tuple_codes
+from trinity.merge.kernels.rows import picked
 from trinity.merge.spec import SequenceGroup
 
 

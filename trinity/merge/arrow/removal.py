@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.merge.arrow.groups import takes_part
-from trinity.merge.arrow.order import FoldOrder, order_codes, tuple_codes
+from trinity.merge.kernels.order import FoldOrder, order_codes, tuple_codes
 from trinity.merge.row_kinds import FoldKind
 from trinity.merge.spec import SequenceGroup
 

@@ -4,7 +4,6 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Final
 
-from trinity.merge.arrow.rows import ColumnRows, Folded
 from trinity.merge.functions.base import GROUP, AggregateFunction, Field, FieldFunction, ListFunction, aggregated
 from trinity.merge.functions.entries import MergeMap, MergeMapWithKeytime, NestedPartialUpdate, NestedUpdate
 from trinity.merge.functions.lists import Collect, ListAgg
@@ -20,6 +19,7 @@ from trinity.merge.functions.values import (
     Max,
     Min,
 )
+from trinity.merge.kernels.rows import ColumnRows, Folded
 
 __all__ = [
     "AggregateFunction",

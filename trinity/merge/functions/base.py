@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.errors import ErrorCode
-from trinity.merge.arrow.rows import ColumnRows, Folded
+from trinity.merge.kernels.rows import ColumnRows, Folded
 from trinity.spi import DataType
 from trinity.syntax.quoting import text_literal
 

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, valid
 from trinity.errors import ErrorCode
-from trinity.merge.arrow.entries import Entries
-from trinity.merge.arrow.order import FoldOrder, equal_codes, first_of_each, order_codes, tuple_codes
-from trinity.merge.arrow.rows import ColumnRows, Folded, picked
 from trinity.merge.functions.base import Field, ListFunction
+from trinity.merge.kernels.entries import Entries
+from trinity.merge.kernels.order import FoldOrder, equal_codes, first_of_each, order_codes, tuple_codes
+from trinity.merge.kernels.rows import ColumnRows, Folded, picked
 from trinity.spi import DataType
 from trinity.syntax.quoting import quoted
 

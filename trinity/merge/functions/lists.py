@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.merge.arrow.order import equal_codes, first_of_each, order_codes
-from trinity.merge.arrow.rows import ColumnRows, Folded, lists
 from trinity.merge.functions.base import Field, ListFunction
+from trinity.merge.kernels.order import equal_codes, first_of_each, order_codes
+from trinity.merge.kernels.rows import ColumnRows, Folded, lists
 from trinity.spi import DataType
 from trinity.syntax.quoting import text_literal
 

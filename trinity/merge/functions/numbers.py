@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.merge.arrow.products import integer_limits, steps_of
-from trinity.merge.arrow.rows import ColumnRows, Folded
-from trinity.merge.arrow.sums import decimals, digits_of, sums_of_digits, totals, whole
 from trinity.merge.functions.base import AggregateFunction, Field, ListFunction, aggregated, ranged, unfit
+from trinity.merge.kernels.products import integer_limits, steps_of
+from trinity.merge.kernels.rows import ColumnRows, Folded
+from trinity.merge.kernels.sums import decimals, digits_of, sums_of_digits, totals, whole
 from trinity.spi import DataType
 
 _SMALL: Final = ("tinyint", "smallint", "int")

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from trinity.merge.arrow.order import FoldOrder, order_codes
-from trinity.merge.arrow.rows import ColumnRows, Folded, picked
 from trinity.merge.functions.base import AggregateFunction, Field, aggregated
+from trinity.merge.kernels.order import FoldOrder, order_codes
+from trinity.merge.kernels.rows import ColumnRows, Folded, picked
 from trinity.spi import DataType
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import Token
 
 from trinity.calls import quiet
-from trinity.engine.executes import NotLocal
+from trinity.engine.executes import NotLocal, asked_spark
 from trinity.errors import TrinityError
 from trinity.sql.parsing.merge import read_merge
 from trinity.sql.parsing.row_change import (
@@ -162,7 +162,7 @@ def _spark_table_refused(shown: str) -> TrinityError:
 
 
 def _is_spark_table(session: Session, parts: Sequence[str]) -> bool:
-    spark = session.spark if session.engine == "spark" else session.running_spark
+    spark = asked_spark(session)
     if spark is None:
         return False
     from trinity.spark_names import PySparkException

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.executes import NotLocal, left_to_spark, size_of
+from trinity.engine.executes import NotLocal, left_to_spark, runs_alone, size_of
 from trinity.engine.expressions import Refused, ScopeColumn, or_refuse, refusals_as_values
 from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.local.executor import LocalExecutor
@@ -116,10 +116,10 @@ def local_rows(session: Session, statement: Statement, pinned: Pinned | None = N
     tables = _Tables(session, references, Pinned() if pinned is None else pinned)
     try:
         found = compile_query(
-            statement.tree, tables.scan, tables.shape, lambda: session.timezone, any_order=session.engine == "local"
+            statement.tree, tables.scan, tables.shape, lambda: session.timezone, any_order=runs_alone(session)
         )
     except TrinityError as error:
-        if session.engine == "local":
+        if runs_alone(session):
             raise
         return NotLocal(f"it says what is wrong: {error.message}")
     reason = left_to_spark(session, size_of(f for splits in tables.pinned.splits.values() for f in splits.files))
@@ -157,7 +157,7 @@ class _Tables:
         """Return the version of a table that the query names. Raises Refused for what is none of Trinity's."""
         number = node.meta.get(_NUMBER)
         if number is None:
-            if self.session.engine == "local":
+            if runs_alone(self.session):
                 raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
             raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
         reference = self.references[number]

@@ -23,7 +23,7 @@ from trinity.engine.expressions import (
     compile_predicate,
     or_refuse,
 )
-from trinity.merge.arrow.keys import one_zero
+from trinity.merge.kernels.keys import one_zero
 from trinity.predicates.comparisons import conjuncts
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.expressions import Compiled
 from trinity.engine.program import When
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 
 _PAIRS_AT_ONCE: Final = 100_000
 Joined = tuple[When, pa.RecordBatch]

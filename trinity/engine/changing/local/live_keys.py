@@ -9,19 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.changing.local.plan import LocalPlan
+from trinity.engine.changing.local.changes import LocalChanges
 from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.executes import NotLocal
 from trinity.hidden import DELETED
 from trinity.merge.arrow.fold import beats, compared_columns
-from trinity.merge.arrow.keys import Keys, comparable
+from trinity.merge.kernels.keys import Keys, comparable
 from trinity.merge.spec import MergeSpec
-from trinity.spi import Operation, SplitSource
+from trinity.spi import Operation
 
 _MOVED = "moved"
 
 
-def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.RecordBatch]) -> NotLocal | None:
+def check_keys(changes: LocalChanges, pages: Sequence[pa.RecordBatch]) -> NotLocal | None:
     """Refuse new keys that are live and not vacated by the same statement, and key updates that would lose.
 
     Returns:
@@ -30,15 +30,15 @@ def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.Record
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the key (M4), INVALID_ARGUMENTS (M9).
     """
-    spec = plan.spec
+    plan, spec = changes.plan, changes.plan.spec
     assert spec is not None
-    rows = [_Changes(plan, spec, page) for page in changes]
+    rows = [_Rows(changes, spec, page) for page in pages]
     filled = pa.concat_tables([page.filled for page in rows]).combine_chunks() if rows else pa.table({})
     if not len(filled):
         return None
     keys, numbers = Keys.of(filled, spec.key)
-    columns = [splits.definition.column(name) for name in compared_columns(spec)]
-    stored = stored_winners(splits, spec, filled.select(spec.key), columns)
+    columns = [plan.splits.definition.column(name) for name in compared_columns(spec)]
+    stored = stored_winners(plan.splits, spec, filled.select(spec.key), columns)
     if isinstance(stored, NotLocal):
         return stored
     at = np.full(len(keys) + 1, -1)  # index -1 is for keys that were not found
@@ -55,20 +55,20 @@ def check_keys(plan: LocalPlan, splits: SplitSource, changes: Sequence[pa.Record
     return None
 
 
-class _Changes:
-    """Rows of the plan.
+class _Rows:
+    """A page of changes.
 
     Attributes:
         filled: the new rows whose keys may be live, by key and ordering columns, and whether they moved there.
         vacated: the keys that rows leave.
     """
 
-    def __init__(self, plan: LocalPlan, spec: MergeSpec, page: pa.RecordBatch) -> None:
+    def __init__(self, changes: LocalChanges, spec: MergeSpec, page: pa.RecordBatch) -> None:
+        plan = changes.plan
         row_id, merge_row = page.column(len(plan.layout)), page.column(len(plan.layout) + 1)
         fields = merge_row.flatten()
         operation, case = fields[-2:]
-        wanted = list(dict.fromkeys((*spec.key, *spec.ordering)))
-        new = pa.table({name: fields[plan.data_schema.get_field_index(name)] for name in wanted})
+        new = pa.table({name: fields[changes.data_schema.get_field_index(name)] for name in plan.filled_columns})
         old = pa.table({k: pc.struct_field(row_id, [row_id.type.get_field_index(k)]) for k in spec.key})
         moving = pc.is_in(case, value_set=pa.array(plan.key_changing_cases, case.type))
         moved = pc.and_(moving, pc.invert(_keeps_key(old, new)))

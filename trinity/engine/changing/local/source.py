@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from trinity.engine.changing.attempt import PinnedStatement
 from trinity.engine.changing.local.compiled import source_scope, target_field, target_scope
 from trinity.engine.changing.local.joined import Join
-from trinity.engine.changing.plan import Equality
-from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded, reads_all
+from trinity.engine.changing.plan import Equality, StatementPlan
+from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression, compile_predicate
 from trinity.engine.values.arrow_assignment import fitted_texts
@@ -45,25 +44,25 @@ class LocalSource(SourceStatistics):
         return frozenset() if self.join is None else self.join.fields
 
 
-def local_source(pinned: PinnedStatement, timezone: Callable[[], str]) -> LocalSource | NotLocal:
+def local_source(plan: StatementPlan, timezone: Callable[[], str]) -> LocalSource | NotLocal:
     """Return the facts about the source of a statement, which is in this process; or why Spark has to join it.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
     """
-    program, definition = pinned.program, pinned.merge.insert.definition
+    program, definition = plan.program, plan.definition
     assert isinstance(program.source, pa.Table)
     columns = source_scope(program.source.schema, program.source_alias)
-    equalities = compared(definition, pinned.facts.equalities, Scope(columns), timezone)
-    if not pinned.facts.understood:
+    equalities = compared(definition, plan.facts.equalities, Scope(columns), timezone)
+    if not plan.facts.understood:
         return NotLocal("ON is no condition that this process can read")
-    pairs = program.source.num_rows * sum(file.live_rows for file in pinned.splits.files)
+    pairs = program.source.num_rows * sum(file.live_rows for file in plan.splits.files)
     if not equalities and pairs > _MOST_PAIRS:
         return NotLocal("ON does not say which values of the source a column equals, and there are many rows")
     scope = Scope([*target_scope(definition, program.target_alias), *columns], SubqueryRows.all_of(program.queries))
-    equal = pinned.facts.equalities.items()
+    equal = plan.facts.equalities.items()
     others = [_equal(name, value, program.target_alias) for name, value in equal if name not in equalities]
-    also = _also([*pinned.facts.others, *others], scope, timezone)
+    also = _also([*plan.facts.others, *others], scope, timezone)
     if isinstance(also, NotLocal):
         return also
     rows = _one_page(program.source, columns)
@@ -72,10 +71,10 @@ def local_source(pinned: PinnedStatement, timezone: Callable[[], str]) -> LocalS
     kinds = frozenset(case.when for case in program.cases)
     on = pa.table(list(values.values()), names=fields)
     join = Join.of(rows, on, also, kinds, once=program.deletes_matches)
-    if reads_all(program) or not equalities:
+    if plan.whole or not equalities:
         return LocalSource(rows.num_rows, columns=columns, equalities=equalities, join=join)
     known = {name: column for name, column in values.items() if is_bounded(definition, name)}
-    few = 1 < rows.num_rows <= FEW and len(pinned.splits.files) > 1
+    few = 1 < rows.num_rows <= FEW and len(plan.splits.files) > 1
     return LocalSource(
         rows.num_rows,
         {name: bounds for name, column in known.items() if (bounds := _bounds(column)) is not None},

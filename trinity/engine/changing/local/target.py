@@ -9,8 +9,8 @@ from functools import partial
 import pyarrow as pa
 
 from trinity.arrays import as_arrow
+from trinity.engine.changing.local.changes import FILE_FIELD, PLACE_FIELD
 from trinity.engine.changing.local.compiled import target_field
-from trinity.engine.changing.local.plan import FILE_FIELD, PLACE_FIELD
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.data_files import located_pages
 from trinity.engine.reading.local.executor import LocalExecutor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,14 +12,15 @@ from typing import Final
 import pyarrow as pa
 
 from trinity.engine.appending.append import source_frame
-from trinity.engine.changing.attempt import Attempt, PinnedStatement
+from trinity.engine.changing.attempt import Attempt
+from trinity.engine.changing.begin import Begin
 from trinity.engine.changing.change_tasks import Written
 from trinity.engine.changing.plan import StatementPlan, written_unique_keys
+from trinity.engine.changing.spark.changes import SparkChanges
 from trinity.engine.changing.spark.char_comparisons import padded_program
 from trinity.engine.changing.spark.live_keys import check_keys, check_unique
-from trinity.engine.changing.spark.plan import MergePlan
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
-from trinity.engine.changing.spark.source import SparkEquality, SparkSource, compared, persisted_source
+from trinity.engine.changing.spark.source import SparkSource, compared, persisted_source
 from trinity.engine.program import Program, When
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.reading.spark.columns import to_user_columns
@@ -34,10 +35,9 @@ from trinity.spark.remote import parallelism, plan_text
 from trinity.spark.types import arrow_schema
 from trinity.spark_names import DataFrame, F, StorageLevel
 from trinity.spi import Column as TableColumn
-from trinity.spi import DataFile, Operation, SplitSource, parse_type
+from trinity.spi import DataFile, Operation, parse_type
 from trinity.syntax.quoting import quoted
 from trinity.syntax.sql_text import tree_of
-from trinity.target import Target
 
 _ROWS_PER_TASK: Final = 100_000
 """Rows of an upsert per task. They go to the sinks in the source's own tasks; small tasks are coalesced."""
@@ -48,63 +48,61 @@ class SparkAttempt(Attempt):
     """One attempt at a statement."""
 
     source: SparkSource
-    equalities: Mapping[str, SparkEquality]
 
     @classmethod
     @contextmanager
-    def of(cls, table: Target, splits: SplitSource, program: Program) -> Iterator[SparkAttempt]:
-        """Begin an attempt: pin a version, and hold and examine the source.
+    def of(cls, begin: Begin, program: Program) -> Iterator[SparkAttempt]:
+        """Plan a statement, and hold and examine its source.
 
         Raises:
-            TrinityError: as :meth:`PinnedStatement.of`; the errors of the analysis.
+            TrinityError: as :meth:`Begin.plan`; the errors of the analysis.
         """
-        spark = table.session.spark
+        session = begin.table.session
         if program.unguarded:
-            guard_program(table.session, program)
+            guard_program(session, program)
         if isinstance(program.source, pa.Table):
-            program = replace(program, source=source_frame(spark, program.source))
-        pinned = PinnedStatement.of(table, splits, program)
-        program = padded_program(pinned.program, splits.definition)
-        equalities = compared(spark, pinned.program, splits.definition, pinned.facts.equalities)
-        with persisted_source(program, splits.definition, equalities, len(splits.files)) as source:
-            yield cls(pinned, program, source, equalities)
+            program = replace(program, source=source_frame(session.spark, program.source))
+        plan = begin.plan(program)
+        equalities = compared(session.spark, plan)
+        plan = replace(plan, program=padded_program(plan.program, plan.splits.definition))
+        with persisted_source(plan, equalities) as source:
+            yield cls(begin.table, plan.of_source(source, equalities), source)
 
     @cached_property
-    def plan(self) -> MergePlan:
-        """The plan over the target."""
-        equalities = self.equalities if self.pinned.facts.only_equalities else {}
-        return MergePlan(str(self.table.name), self.definition, self.program, self.row_id, self.layout, equalities)
+    def changes(self) -> SparkChanges:
+        """What becomes of the target's rows."""
+        return SparkChanges(self.plan)
 
-    def changes(self) -> DataFrame:
-        """Return the plan's rows. Not run yet."""
-        return self.plan.changes(self._target())
+    def _changes(self) -> DataFrame:
+        return self.changes.of(self._target())
 
     def _target(self) -> DataFrame:
         spark = self.table.session.spark
-        if not self.definition.keyed:
-            rows = located_scan(spark, self.files, self.splits.storage, self.row_id)
-            rows = to_user_columns(rows, self.splits, (self.row_id,))
+        if not self.plan.definition.keyed:
+            rows = located_scan(spark, self.plan.files, self.plan.splits.storage, self.plan.row_id)
+            rows = to_user_columns(rows, self.plan.splits, (self.plan.row_id,))
             return self._matchable_rows(rows)
-        splits = replace(self.splits, files=tuple(self.files))
-        where = None if self.whole else self.pinned.facts.where(self.definition.primary_key)
+        splits = replace(self.plan.splits, files=tuple(self.plan.files))
+        where = None if self.plan.whole else self.plan.facts.where(self.plan.definition.primary_key)
         return merged_read(spark, splits, where, self._keys())
 
     def _matchable_rows(self, rows: DataFrame) -> DataFrame:
         """Return only the rows that some source row can match, before an outer join exchanges them."""
         values = self.source.values
-        unmatched = any(case.when is When.NOT_MATCHED for case in self.program.cases)
-        if values is None or self.whole or not unmatched:
+        unmatched = any(case.when is When.NOT_MATCHED for case in self.plan.program.cases)
+        if values is None or self.plan.whole or not unmatched:
             return rows
         return rows.join(F.broadcast(values), values.columns, "left_semi").select(*map(quoted, rows.columns))
 
     def _keys(self) -> DataFrame | None:
         """Return the values that ON allows key columns to have, for the part below the fold."""
         values = self.source.values
-        if values is None or self.whole:
+        if values is None or self.plan.whole:
             return None
         # below the fold a column has its stored name and type; that of TIME differs from the users' type
-        key = [k for k in self.definition.primary_key if k in values.columns and k in self.splits.storage.names]
-        key = [k for k in key if parse_type(self.definition.column(k).type).name != "time"]
+        definition, stored = self.plan.definition, self.plan.splits.storage.names
+        key = [k for k in definition.primary_key if k in values.columns and k in stored]
+        key = [k for k in key if parse_type(definition.column(k).type).name != "time"]
         return values.select(*map(quoted, key)) if key else None
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -112,23 +110,24 @@ class SparkAttempt(Attempt):
     def _write_rows(self) -> Written:
         if (found := self._upsert_merge()) is not None:
             return found
-        changes = self.changes()
-        if not self.fills and not written_unique_keys(self.program):
+        changes = self._changes()
+        if not self.plan.fills and not written_unique_keys(self.plan.program):
             return self._write_changes(changes)
         persisted = changes.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            if self.fills:
-                check_keys(self.table.session.spark, self.plan, self.splits, persisted)
-            if written_unique_keys(self.program):
-                check_unique(self.table.session.spark, self.plan, self.splits, persisted)
+            if self.plan.fills:
+                check_keys(self.table.session.spark, self.plan, persisted)
+            if written_unique_keys(self.plan.program):
+                check_unique(self.table.session.spark, self.plan, persisted)
             return self._write_changes(persisted)
         finally:
             persisted.unpersist()
 
-    def selected(self, condition: str, columns: Sequence[TableColumn], files: Sequence[DataFile]) -> list[DataFile]:
+    def selected(self, condition: str, columns: Sequence[TableColumn]) -> list[DataFile]:
+        files = self.plan.files
         types = {FILE_NUMBER: "int", **{c.name: c.type for c in columns}}
         values = [(number, *(file.partition[c.name] for c in columns)) for number, file in enumerate(files)]
-        rows = local_frame(self.table.session.spark, types, values).alias(self.program.target_alias)
+        rows = local_frame(self.table.session.spark, types, values).alias(self.plan.program.target_alias)
         return [files[row[0]] for row in rows.where(condition).select(FILE_NUMBER).collect()]
 
     def _upsert_merge(self) -> Written | None:
@@ -141,58 +140,58 @@ class SparkAttempt(Attempt):
         conformer = self.conformer(arrow_schema(rows.drop(REFUSAL).schema))
         number, sinks = _insert_case(self.plan), self.table.connector.sinks
         try:
-            fragments = write_upserts(rows, sinks, self.merge, number, conformer, self.row_id)
+            fragments = write_upserts(rows, sinks, self.plan.merge, number, conformer, self.plan.row_id)
         except TrinityError:  # a row cannot be stored; only the join knows which clause would store it
             return None
         return fragments, {"updated": matched, "deleted": 0, "inserted": (self.source.rows or 0) - matched}
 
     def _upsert_keys(self) -> DataFrame | None:
         """Return the keys of the source of an upsert, or None for another statement."""
-        if not self.definition.keyed or written_unique_keys(self.program) or not _is_upsert(self.plan):
+        if not self.plan.definition.keyed or written_unique_keys(self.plan.program) or not _is_upsert(self.plan):
             return None
         keys = self._keys()
-        return keys if keys is not None and len(keys.columns) == len(self.definition.primary_key) else None
+        return keys if keys is not None and len(keys.columns) == len(self.plan.definition.primary_key) else None
 
     def _upserted_rows(self) -> DataFrame:
         tasks = max(1, math.ceil((self.source.rows or 0) / _ROWS_PER_TASK))
-        return self.plan.upserted(_insert_case(self.plan)).coalesce(tasks)
+        return self.changes.upserted(_insert_case(self.plan)).coalesce(tasks)
 
     def _write_changes(self, changes: DataFrame) -> Written:
         given = arrow_schema(changes.schema)
-        data = pa.schema(list(given.field(MERGE_ROW).type)[: len(self.definition.columns)])
+        data = pa.schema(list(given.field(MERGE_ROW).type)[: len(self.plan.definition.columns)])
         return write_changes(
             changes,
             self.table.connector.sinks,
-            self.merge,
+            self.plan.merge,
             self.processor,
-            self.conformers(data, given.field(self.row_id).type),
+            self.conformers(data, given.field(self.plan.row_id).type),
             self._distribution(),
             self.guard,
         )
 
     def _distribution(self) -> Distribution:
         sinks = None
-        if not self.definition.keyed:  # a sink's work depends on the files that it rewrites, not on its rows
+        if not self.plan.definition.keyed:  # a sink's work depends on the files that it rewrites, not on its rows
             sinks = max(1, parallelism(self.table.session.spark))
-        return Distribution(self.layout, self.merge.update_layout, sinks, self._shares_sink())
+        return Distribution(self.plan.layout, self.plan.merge.update_layout, sinks, self._shares_sink())
 
     def _shares_sink(self) -> bool:
         """Return True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
-        if not self.definition.keyed:
-            return not self.layout
-        texts = [k for k in self.layout if parse_type(self.definition.column(k).type).name in ("char", "varchar")]
+        definition, layout = self.plan.definition, self.plan.layout
+        if not definition.keyed:
+            return not layout
+        texts = [k for k in layout if parse_type(definition.column(k).type).name in ("char", "varchar")]
         return not self.plan.key_changing_cases and not texts
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------
 
     def described(self) -> str:
-        """Return paradigm, layouts, join, cases and Spark's plan, as text."""
-        lines = [super().described()]
+        lines = [self.plan.described()]
         upsert = self._upsert_keys() is not None
         if upsert:
             lines.append("upsert: unless the source has a key twice, the target is read for the counts alone")
         return "\n".join(
-            [*lines, "", "executed by Spark", plan_text(self._upserted_rows() if upsert else self.changes())]
+            [*lines, "", "executed by Spark", plan_text(self._upserted_rows() if upsert else self._changes())]
         )
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trinity.engine.changing.plan import written_unique_keys
-from trinity.engine.changing.spark.plan import MergePlan
+from trinity.engine.changing.plan import StatementPlan, written_unique_keys
 from trinity.engine.reading.merged_read import merged_read, stored_winners
 from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, DELETED, MERGE_ROW
 from trinity.merge.sql.fold import beats, is_deleted
 from trinity.spark_names import Column, DataFrame, F
-from trinity.spi import Operation, SplitSource
+from trinity.spi import Operation
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ _CASE = f"{MERGE_ROW}.{CHANGE_CASE}"
 _OPERATION = f"{MERGE_ROW}.{CHANGE_OPERATION}"
 
 
-def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
+def check_keys(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> None:
     """Refuse keys that are live and not vacated by the same statement, and moves that would lose.
 
     The changes are persisted: they are read here and again when they are written.
@@ -41,15 +40,14 @@ def check_keys(spark: SparkSession, plan: MergePlan, splits: SplitSource, change
     moved = moving & ~stays
     inserted = F.col(_CASE).isin(list(plan.inserting_cases)) if plan.inserting_cases else F.lit(False)
     selected = changes.where(F.col(MERGE_ROW).isNotNull())
-    wanted = list(dict.fromkeys((*spec.key, *spec.ordering)))
     filled = selected.where(moved | inserted).select(
-        *[F.col(f"{MERGE_ROW}.{quoted(c)}").alias(c) for c in wanted], moved.alias("_trinity_moved")
+        *[F.col(f"{MERGE_ROW}.{quoted(c)}").alias(c) for c in plan.filled_columns], moved.alias("_trinity_moved")
     )
     vacated = selected.where(moved | (F.col(_OPERATION) == int(Operation.DELETE))).select(
         *[F.col(f"{quoted(plan.row_id)}.{quoted(k)}").alias(k) for k in spec.key], F.lit(True).alias("_trinity_vacated")
     )
-    stored = stored_winners(spark, splits, filled.select(*map(quoted, spec.key)))
-    stored = stored.select(*[quoted(c) for c in stored.columns if c in (*wanted, DELETED)])
+    stored = stored_winners(spark, plan.splits, filled.select(*map(quoted, spec.key)))
+    stored = stored.select(*[quoted(c) for c in stored.columns if c in (*plan.filled_columns, DELETED)])
     found = (
         filled.alias("n")
         .join(stored.alias("o"), _equal("n", "o", spec.key))
@@ -69,7 +67,7 @@ def _equal(one: str, other: str, key: tuple[str, ...]) -> Column:
     return F.expr(" AND ".join(f"{one}.{quoted(k)} = {other}.{quoted(k)}" for k in key))
 
 
-def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, changes: DataFrame) -> None:
+def check_unique(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> None:
     """Refuse values of a unique key that two live rows would have. NULLs are never equal.
 
     Raises:
@@ -83,12 +81,12 @@ def check_unique(spark: SparkSession, plan: MergePlan, splits: SplitSource, chan
     row_id = quoted(plan.row_id)
     touched = changes.where(F.col(row_id).isNotNull())
     touched = touched.select(*[F.col(f"{row_id}.{quoted(k)}").alias(k) for k in spec.key])
-    kept = merged_read(spark, splits).join(touched, list(spec.key), "left_anti")
+    kept = merged_read(spark, plan.splits).join(touched, list(spec.key), "left_anti")
     for columns in written_unique_keys(plan.program):
         _check(plan, columns, brought, kept)
 
 
-def _check(plan: MergePlan, columns: Sequence[str], brought: DataFrame, kept: DataFrame) -> None:
+def _check(plan: StatementPlan, columns: Sequence[str], brought: DataFrame, kept: DataFrame) -> None:
     names = [quoted(c) for c in columns]
     known = " AND ".join(f"{name} IS NOT NULL" for name in names)
     values = brought.select(*names).where(known)

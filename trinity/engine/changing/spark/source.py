@@ -7,21 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trinity.engine.changing.plan import Equality
-from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded, reads_all
-from trinity.engine.program import Program
+from trinity.engine.changing.plan import Equality, StatementPlan
+from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded
 from trinity.engine.values.assignment import check_assignable, types_of
 from trinity.spark.remote import is_remote
 from trinity.spark.texts import as_stored
 from trinity.spark.types import spark_type
 from trinity.spark_names import Column, DataFrame, F, StorageLevel
 from trinity.spi import Column as TableColumn
-from trinity.spi import TableDefinition, parse_type
+from trinity.spi import parse_type
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from sqlglot import exp
 
 
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
@@ -37,10 +35,9 @@ class SparkEquality(Equality):
     value: Column
 
 
-def compared(
-    spark: SparkSession, program: Program, definition: TableDefinition, equalities: Mapping[str, exp.Expr]
-) -> dict[str, SparkEquality]:
-    """Return the equalities that list a column's possible values, by column."""
+def compared(spark: SparkSession, plan: StatementPlan) -> dict[str, SparkEquality]:
+    """Return the equalities of ON that list a column's possible values, by column."""
+    program, definition, equalities = plan.program, plan.splits.definition, plan.facts.equalities
     if program.source is None or not equalities:
         return {}
     source = program.source.alias(program.source_alias)
@@ -132,33 +129,26 @@ class SparkSource(SourceStatistics):
 
 
 @contextmanager
-def persisted_source(
-    program: Program, definition: TableDefinition, equalities: Mapping[str, SparkEquality], files: int
-) -> Iterator[SparkSource]:
+def persisted_source(plan: StatementPlan, equalities: Mapping[str, SparkEquality]) -> Iterator[SparkSource]:
     """Persist the source's rows for the statement: it is read once, and every use sees the same rows.
 
     Of a single file of the target nothing can be skipped.
     """
-    if program.source is None:
+    if plan.program.source is None:
         yield SparkSource()
         return
-    rows = program.source.persist(StorageLevel.MEMORY_AND_DISK)
+    rows = plan.program.source.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield _examine(rows, program, definition, equalities, files)
+        yield _examine(rows, plan, equalities)
     finally:
         rows.unpersist()
 
 
-def _examine(
-    source: DataFrame,
-    program: Program,
-    definition: TableDefinition,
-    equalities: Mapping[str, SparkEquality],
-    files: int,
-) -> SparkSource:
+def _examine(source: DataFrame, plan: StatementPlan, equalities: Mapping[str, SparkEquality]) -> SparkSource:
     """Count the rows and find the bounds of the values that ON compares, in one pass; collect these where few."""
-    values = {} if reads_all(program) else {c: e.value for c, e in equalities.items()}
-    named = source.alias(program.source_alias)
+    definition = plan.splits.definition
+    values = {} if plan.whole else {c: e.value for c, e in equalities.items()}
+    named = source.alias(plan.program.source_alias)
     bounded = [c for c in values if is_bounded(definition, c)]
     known = {c: _within_python(v) if definition.column(c).type == "date" else v for c, v in values.items()}
     wanted = [f(known[c]) for c in bounded for f in (F.min, F.max)]
@@ -166,7 +156,7 @@ def _examine(
     rows = int(found[0])
     bounds = {c: (found[1 + 2 * i], found[2 + 2 * i]) for i, c in enumerate(bounded)}
     joined = named.select(*[v.alias(c) for c, v in values.items()]) if values and rows <= SMALL else None
-    few = bool(bounded) and 1 < rows <= FEW and files > 1
+    few = bool(bounded) and 1 < rows <= FEW and len(plan.splits.files) > 1
     points = _points(named.select(*[known[c].alias(c) for c in bounded])) if few else {}
     return SparkSource(rows, {c: b for c, b in bounds.items() if b[0] is not None}, points, joined)
 

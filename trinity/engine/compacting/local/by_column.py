@@ -24,7 +24,7 @@ from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.hidden import ARRIVAL, BUCKET, DELETED, LEFT, SINCE
 from trinity.merge.arrow.by_column import ColumnFold
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.spi import CARRIED, ROW_KIND
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import NOTHING_HIDDEN, located_pages, read_columns, rows_left
 from trinity.engine.reading.file_arrival import FileArrival
-from trinity.engine.reading.local.arrival_order import RowArrival, with_stamp
 from trinity.engine.reading.plan import FoldPlan, searched_columns
+from trinity.engine.reading.row_arrival import RowArrival, with_stamp
 from trinity.hidden import ARRIVAL, DELETED, MOMENT, POSITION, SINCE
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 from trinity.spi import STAMP, DataFile
 from trinity.storage.file_schema import in_file
 from trinity.storage.parquet_files import reporting_unreadable_file, rows_in, stored_pages

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from trinity.arrays import as_arrow
 from trinity.engine.executes import NotLocal
-from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.search import log_winners
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.engine.writing.run_sinks import Task
 from trinity.hidden import BUCKET
@@ -26,7 +26,7 @@ def log_winners_in_process(spark: SparkSession, fold: FoldPlan) -> pa.Table | No
     """Return the winners of the log, with ``DELETED`` and ``SINCE``; or why Spark has to find them."""
     if not runs_in_process(spark):
         return NotLocal("Spark has executors of its own")
-    return LocalExecutor().log_winners(fold)
+    return log_winners(fold)
 
 
 def by_bucket(winners: pa.Table, key: Sequence[str], count: int) -> dict[int, pa.Table]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
-from trinity.engine.feed.steps import Step
+from trinity.engine.feed.steps import FIRST, Step
 from trinity.engine.reading.files import may_share_keys, tiers
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, SplitSource, Tier, arrival_order
-
-FIRST: Final = -1
-"""The moment before the first append."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.steps import Step
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 from trinity.spi import Column, SplitSource
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.feed.local.equal_values import equal_values
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION, FeedMode
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 from trinity.spi import Column
 
 NONE = -1

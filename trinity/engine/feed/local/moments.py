@@ -15,15 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.feed.local.appends import FIRST, Appends
+from trinity.engine.feed.local.appends import Appends
 from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
+from trinity.engine.feed.steps import FIRST
 from trinity.engine.reading.local.fold_by_column import FoldedKeys, folded_first, live_pages, rows_of_keys
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import MOMENT
 from trinity.merge.arrow.by_column import ColumnFold
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 from trinity.spi import Column, DataFile
 
 _MOST_ROWS: Final = 4_000_000

@@ -14,14 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.feed.local.appends import FIRST, Appends
+from trinity.engine.feed.local.appends import Appends
 from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
+from trinity.engine.feed.steps import FIRST
 from trinity.engine.reading.data_files import not_deleted, read_columns
 from trinity.engine.reading.search import kept_columns
 from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, MOMENT, POSITION
 from trinity.merge.arrow.fold import compared_columns, is_deleted, taking_part, winner_first
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 from trinity.merge.spec import MergeSpec
 from trinity.spi import Column, DataFile, Tier
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.feed.local.appends import FIRST
 from trinity.engine.feed.spark.picked_rows import pickable, picked_rows
+from trinity.engine.feed.steps import FIRST
 from trinity.engine.reading.files import may_share_keys, tiers, well_bucketed
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS
 from trinity.engine.reading.spark.fold import without_null_keys

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from trinity.engine.feed.local.appends import FIRST
 from trinity.engine.feed.shape import VERSION
 from trinity.engine.feed.spark.appends import Appends
 from trinity.engine.feed.spark.images import AFTER, BEFORE, differ, image
 from trinity.engine.feed.spark.whole_rows import whole_row_pairs
-from trinity.engine.feed.steps import Step
+from trinity.engine.feed.steps import FIRST, Step
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.columns import to_user_columns

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trinity.engine.reading.data_files import not_deleted
 from trinity.engine.writing.run_sinks import map_in_arrow
-from trinity.merge.arrow.keys import rows_with_keys
+from trinity.merge.kernels.keys import rows_with_keys
 from trinity.spi import DataFile, Deletes, SplitSource
 from trinity.storage.parquet_files import check_not_missing, stored_pages
 from trinity.storage.spark_files import spark_schema

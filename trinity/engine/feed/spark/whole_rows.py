@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from trinity.engine.feed.local.appends import FIRST
 from trinity.engine.feed.shape import VERSION
 from trinity.engine.feed.spark.appends import Appends
 from trinity.engine.feed.spark.images import AFTER, BEFORE, image, union
+from trinity.engine.feed.steps import FIRST
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys

@@ -16,12 +16,10 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.reading.data_files import NOTHING_HIDDEN, rows_left
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.hidden_rows import hidden_rows
-from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.local.fold_by_column import folded_rows
 from trinity.engine.reading.local.selection import Selection, in_threads
 from trinity.engine.reading.plan import FoldPlan, ReadPlan
-from trinity.engine.reading.search import Search, SearchedFile, search_in_process
-from trinity.hidden import DELETED, SINCE
+from trinity.engine.reading.search import Search, log_winners, search_in_process
 from trinity.spi import Column, DataFile, arrival_order
 from trinity.storage import Location
 from trinity.storage.file_schema import in_file
@@ -76,18 +74,7 @@ class LocalExecutor:
         Raises:
             TrinityError: BAD_DATA naming a file that is missing or corrupt.
         """
-        if fold.not_local is not None:
-            return fold.not_local
-        splits = fold.splits
-        files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
-        storage = splits.storage.append(pa.field(SINCE, pa.int64()))
-        searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files, 1))
-        arrival = RowArrival.of(splits, fold.spec)
-        try:
-            winners = Search(fold.spec, storage, (), searched, {}, arrival=arrival).folded(0).winners
-        except pa.ArrowException:
-            return NotLocal("its log has texts of more than two gigabytes")
-        return winners.select([*splits.storage.names, DELETED, SINCE])
+        return log_winners(fold)
 
     def search(self, search: Search, table: str) -> list[bytes]:
         """Return the fragments of a search. Raises as the search does."""

@@ -19,12 +19,12 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import located_pages, not_deleted, read_columns
 from trinity.engine.reading.file_arrival import FileArrival
 from trinity.engine.reading.files import may_share_keys, tiers
-from trinity.engine.reading.local.arrival_order import RowArrival
 from trinity.engine.reading.local.selection import ROWS_AT_ONCE, in_threads
 from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.row_arrival import RowArrival
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow.by_column import ColumnFold
-from trinity.merge.arrow.keys import Keys, without_null_keys
+from trinity.merge.kernels.keys import Keys, without_null_keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, STAMP, DataFile

@@ -17,7 +17,7 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.writing.casts import cast_array
 from trinity.limits import Limit
-from trinity.merge.arrow.keys import Keys
+from trinity.merge.kernels.keys import Keys
 from trinity.spi import Column, ColumnStats, DataFile, SplitSource, stored_name
 from trinity.storage.file_schema import columns_in
 from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup

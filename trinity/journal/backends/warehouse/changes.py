@@ -63,6 +63,7 @@ def _returned(returning: Returning, table: JournalTable, stored: Table, splits: 
     with pinned(spark):
         row_versions(spark, splits).where(returning.rows).createOrReplaceTempView(table.returned_view)
     try:
-        return stored.session.sql(returning.query).to_df()
+        rows: DataFrame = stored.session.sql(returning.query).to_df()
+        return rows
     finally:
         spark.catalog.dropTempView(table.returned_view)

@@ -1,4 +1,4 @@
-"""The plan of a row-changing statement over Arrow pages: the same rows as Spark's (M1).
+"""The changes of a row-changing statement as Arrow pages: the same rows as Spark's (M1).
 
 They are the pages of a row-change processor (:mod:`trinity.engine.changing.processors`): the layout columns, the row
 id, the merge row of the first WHEN that holds, and why it is refused.
@@ -21,7 +21,7 @@ from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import When
 from trinity.engine.writing.ingest import REFUSAL
 from trinity.merge.arrow.fold import beats
-from trinity.merge.arrow.keys import comparable
+from trinity.merge.kernels.keys import comparable
 from trinity.spi import Column, Operation, arrow_type
 
 FILE_FIELD, PLACE_FIELD = "file", "pos"
@@ -29,53 +29,47 @@ FILE_FIELD, PLACE_FIELD = "file", "pos"
 
 
 @dataclass(frozen=True)
-class LocalPlan(StatementPlan):
-    """The plan of a statement over the rows of its target.
+class LocalChanges:
+    """What the plan of a statement, which is compiled, makes of the rows of its target.
 
     Attributes:
         joined: the columns of the join's rows that the join itself reads.
         kept: columns that no UPDATE changes, and that sinks keep as they are stored: new rows have NULL there.
     """
 
+    plan: StatementPlan
     compiled: CompiledStatement
     joined: frozenset[str]
     kept: frozenset[str]
 
-    @classmethod
-    def of(
-        cls, plan: StatementPlan, compiled: CompiledStatement, joined: frozenset[str], kept: frozenset[str]
-    ) -> LocalPlan:
-        """Return the plan of a statement whose expressions are compiled; the other arguments as the attributes."""
-        known = (plan.table, plan.definition, plan.program, plan.row_id, plan.layout, plan.equalities)
-        return cls(*known, compiled, joined, kept)
-
     @cached_property
     def fields(self) -> list[Column]:
         """The columns of the target that it reads."""
-        names = {*self.layout, *self.definition.primary_key}
-        if self.spec is not None:
-            names.update(*self.row_id_columns)
+        definition = self.plan.definition
+        names = {*self.plan.layout, *definition.primary_key}
+        if self.plan.spec is not None:
+            names.update(*self.plan.row_id_columns)
         for case in self.compiled.cases:
             if case.case.operation is Operation.UPDATE:
-                names.update(c.name for c in self.definition.visible if c.name not in (case.values.keys() | self.kept))
+                names.update(c.name for c in definition.visible if c.name not in (case.values.keys() | self.kept))
         read = self.compiled.fields | self.joined
-        return [c for c in self.definition.visible if c.name in names or target_field(self.definition, c.name) in read]
+        return [c for c in definition.visible if c.name in names or target_field(definition, c.name) in read]
 
     @cached_property
     def data_schema(self) -> pa.Schema:
         """The table's columns, as the rows that cases make have them."""
-        return pa.schema([(c.name, arrow_type(c.type)) for c in self.definition.columns])
+        return pa.schema([(c.name, arrow_type(c.type)) for c in self.plan.definition.columns])
 
     @cached_property
     def row_id_type(self) -> pa.StructType:
         """The type of the row id."""
-        if self.spec is None:
+        if self.plan.spec is None:
             return pa.struct([(FILE_FIELD, pa.string()), (PLACE_FIELD, pa.int64())])
-        ordered, others = self.row_id_columns
+        ordered, others = self.plan.row_id_columns
         return pa.struct([(name, self.data_schema.field(name).type) for name in (*ordered, *others)])
 
-    def changes(self, joined: Joined) -> Iterator[pa.RecordBatch]:
-        """Yield the plan's rows for joined rows: layout columns, row id, merge row, refusal.
+    def of(self, joined: Joined) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of joined rows: layout columns, row id, merge row, refusal.
 
         Raises:
             TrinityError: the error of evaluating an expression, as Spark raises it.
@@ -99,7 +93,7 @@ class LocalPlan(StatementPlan):
     def _changed(self, number: int, case: CompiledCase, rows: pa.RecordBatch) -> pa.RecordBatch:
         data, refusal = self._row(case, rows)
         refusal = self._row_errors(number, case, rows, data, refusal)
-        layout = [self._old(rows, name) for name in self.layout]
+        layout = [self._old(rows, name) for name in self.plan.layout]
         present = None if case.case.when is When.NOT_MATCHED else True
         assert case.case.operation is not None
         facts = [
@@ -116,16 +110,16 @@ class LocalPlan(StatementPlan):
     # -- what the join's rows become ----------------------------------------------------------------------
 
     def _old(self, rows: pa.RecordBatch, name: str) -> pa.Array:
-        return rows.column(target_field(self.definition, name))
+        return rows.column(target_field(self.plan.definition, name))
 
     def _row_id(self, number: int, when: When, rows: pa.RecordBatch) -> pa.StructArray:
         if when is When.NOT_MATCHED:
             return pa.nulls(rows.num_rows, self.row_id_type)
-        if self.spec is None:
+        if self.plan.spec is None:
             parts = [rows.column(FILE_FIELD), rows.column(PLACE_FIELD)]
         else:
-            ordered, others = self.row_id_columns
-            dies = number in self.deleting_cases
+            ordered, others = self.plan.row_id_columns
+            dies = number in self.plan.deleting_cases
             kinds = self.data_schema
             parts = [self._old(rows, name) for name in ordered]
             parts += [
@@ -136,7 +130,7 @@ class LocalPlan(StatementPlan):
     def _row(self, case: CompiledCase, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
         """Return the new rows, and the error of each with a value that does not fit, as JSON."""
         data, refusal = list[pa.Array](), pa.nulls(rows.num_rows, pa.string())
-        for column, field in zip(self.definition.columns, self.data_schema, strict=True):
+        for column, field in zip(self.plan.definition.columns, self.data_schema, strict=True):
             if column.name in case.values:
                 value, errors = case.values[column.name].evaluate(rows)
                 refusal = refusal if errors is None else pc.coalesce(refusal, errors)
@@ -153,15 +147,15 @@ class LocalPlan(StatementPlan):
         self, number: int, case: CompiledCase, rows: pa.RecordBatch, data: pa.RecordBatch, refusal: pa.Array
     ) -> pa.Array:
         """Return the errors of rows that lose to the stored ones (M9), or that a constraint forbids (M6)."""
-        spec = self.spec
-        for group in self.refused_groups(case.case):
-            error = without_effect(self.program, group).to_json()
+        spec = self.plan.spec
+        for group in self.plan.refused_groups(case.case):
+            error = without_effect(self.plan.program, group).to_json()
             stale = _has_stale_sequence(*self._side_by_side(rows, data, group.sequence))
             refusal = pc.if_else(stale, error, refusal)
-        if spec is not None and self.may_lose(case.case):
+        if spec is not None and self.plan.may_lose(case.case):
             earlier, later = self._side_by_side(rows, data, spec.ordering)
             loses = as_arrow(beats(spec, earlier, later))
-            refusal = pc.if_else(loses, self.loses_error().to_json(), refusal)
+            refusal = pc.if_else(loses, self.plan.loses_error().to_json(), refusal)
         checks = self.compiled.checks
         if checks is None or case.case.operation is Operation.DELETE or refusal.null_count < len(refusal):
             return refusal

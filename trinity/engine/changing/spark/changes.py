@@ -1,4 +1,4 @@
-"""The plan of a row-changing statement: target RIGHT JOIN source and one searched CASE (M1).
+"""The changes of a row-changing statement: target RIGHT JOIN source and one searched CASE (M1).
 
 Its rows are the pages of a row-change processor (:mod:`trinity.engine.changing.processors`): the layout columns, the
 row id, and the merge row of the first WHEN that holds.
@@ -43,11 +43,13 @@ _JOINS: Final[Mapping[tuple[bool, bool], str]] = {
 
 
 @dataclass(frozen=True)
-class MergePlan(StatementPlan):
-    """The plan of a statement over the rows of its target."""
+class SparkChanges:
+    """What the plan of a statement makes of the rows of its target."""
 
-    def changes(self, target: DataFrame) -> DataFrame:
-        """Return the plan's rows: layout columns, row id, merge row, refusal. Not run yet.
+    plan: StatementPlan
+
+    def of(self, target: DataFrame) -> DataFrame:
+        """Return the changes: layout columns, row id, merge row, refusal. Not run yet.
 
         The target has logical columns, for a plain table with the row id.
 
@@ -57,25 +59,25 @@ class MergePlan(StatementPlan):
         joined = self._joined(target)
         selected = self._selected_rows(joined)
         changes = self._refusing(selected.select(*self._layout(), self._row_id(), *self._merge_row(joined)))
-        if self.definition.checks:
-            changes = checked_changes(changes, MERGE_ROW, self.definition, self.table)
+        if self.plan.definition.checks:
+            changes = checked_changes(changes, MERGE_ROW, self.plan.definition, self.plan.table)
         return changes
 
     def upserted(self, number: int) -> DataFrame:
         """Return an INSERT case's rows, one per row of the source: the table's columns, and refusal. Not run yet."""
-        assert self.program.source is not None
-        source = self.program.source.alias(self.program.source_alias)
-        row, errors = self._row_of(number, self.program.cases[number], source)
+        assert self.plan.program.source is not None
+        source = self.plan.program.source.alias(self.plan.program.source_alias)
+        row, errors = self._row_of(number, self.plan.program.cases[number], source)
         refusal = F.coalesce(*errors) if errors else F.lit(None).cast("string")
         rows = source.select(row.alias(MERGE_ROW), refusal.alias(REFUSAL))
-        if self.definition.checks:
-            rows = checked_changes(rows, MERGE_ROW, self.definition, self.table)
-        return rows.select(*[F.col(f"{MERGE_ROW}.{quoted(c.name)}") for c in self.definition.columns], REFUSAL)
+        if self.plan.definition.checks:
+            rows = checked_changes(rows, MERGE_ROW, self.plan.definition, self.plan.table)
+        return rows.select(*[F.col(f"{MERGE_ROW}.{quoted(c.name)}") for c in self.plan.definition.columns], REFUSAL)
 
     # -- the join -----------------------------------------------------------------------------------------
 
     def _joined(self, target: DataFrame) -> DataFrame:
-        program = self.program
+        program = self.plan.program
         left = target.withColumn(_PRESENT, F.lit(True)).alias(program.target_alias)
         if program.source is None:
             return left
@@ -90,26 +92,26 @@ class MergePlan(StatementPlan):
 
     def _selected_rows(self, joined: DataFrame) -> DataFrame:
         """Return the rows that a WHEN selects, with the number of the first one."""
-        conditions = [self._holds(case) for case in self.program.cases]
-        given = {n: _column(c.condition) for n, c in enumerate(self.program.cases) if c.condition is not None}
+        conditions = [self._holds(case) for case in self.plan.program.cases]
+        given = {n: _column(c.condition) for n, c in enumerate(self.plan.program.cases) if c.condition is not None}
         for place, kind in zip(given, types_of(joined, list(given.values())), strict=True):
-            check_boolean(kind, f"The condition of {self.clause(place)}")
-        if self.program.source is None:  # one case: its condition is the WHERE
+            check_boolean(kind, f"The condition of {self.plan.clause(place)}")
+        if self.plan.program.source is None:  # one case: its condition is the WHERE
             return joined.where(conditions[0]).withColumn(_CASE, F.lit(0))
         number: Column | None = None
-        for place, (case, holds) in enumerate(zip(self.program.cases, conditions, strict=True)):
+        for place, (case, holds) in enumerate(zip(self.plan.program.cases, conditions, strict=True)):
             found = F.lit(place if case.operation is not None else None).cast("int")
             number = F.when(holds, found) if number is None else number.when(holds, found)
         assert number is not None
         selected = joined.withColumn(_CASE, number).where(F.col(_CASE).isNotNull())
-        return self._once(selected) if self.program.deletes_matches else selected
+        return self._once(selected) if self.plan.program.deletes_matches else selected
 
     def _once(self, selected: DataFrame) -> DataFrame:
         """Return each row of the target once, where several of the source match it (M2)."""
-        if all(case.when is When.MATCHED for case in self.program.cases):  # a semi-join
+        if all(case.when is When.MATCHED for case in self.plan.program.cases):  # a semi-join
             return selected
         matched = F.col(_PRESENT).isNotNull() & F.col(_SOURCE_PRESENT).isNotNull()
-        key = [self._target(k) for k in self.definition.primary_key] or [F.col(self.row_id)]
+        key = [self._target(k) for k in self.plan.definition.primary_key] or [F.col(self.plan.row_id)]
         by = {f"{_CASE}_{n}": F.when(matched, value) for n, value in enumerate(key)}
         by[f"{_CASE}_of"] = F.when(~matched, F.monotonically_increasing_id())
         for name, value in by.items():
@@ -118,7 +120,7 @@ class MergePlan(StatementPlan):
 
     def _holds(self, case: Case) -> Column:
         target, source = F.col(_PRESENT).isNotNull(), F.col(_SOURCE_PRESENT).isNotNull()
-        if self.program.source is None:
+        if self.plan.program.source is None:
             return _column(case.condition) if case.condition is not None else F.lit(True)
         which = {
             When.MATCHED: target & source,
@@ -130,25 +132,25 @@ class MergePlan(StatementPlan):
     # -- what the join's rows become ----------------------------------------------------------------------
 
     def _target(self, name: str) -> Column:
-        return F.col(f"{quoted(self.program.target_alias)}.{quoted(name)}")
+        return F.col(f"{quoted(self.plan.program.target_alias)}.{quoted(name)}")
 
     def _layout(self) -> list[Column]:
-        return [self._target(name).alias(f"_trinity_layout_{i}") for i, name in enumerate(self.layout)]
+        return [self._target(name).alias(f"_trinity_layout_{i}") for i, name in enumerate(self.plan.layout)]
 
     def _row_id(self) -> Column:
-        if self.spec is None:
-            return F.col(self.row_id)
-        ordered, others = self.row_id_columns
+        if self.plan.spec is None:
+            return F.col(self.plan.row_id)
+        ordered, others = self.plan.row_id_columns
         fields = [self._target(name).alias(name) for name in ordered]
-        dies = F.col(_CASE).isin(list(self.deleting_cases))
+        dies = F.col(_CASE).isin(list(self.plan.deleting_cases))
         fields += [F.when(dies, self._target(name)).alias(name) for name in others]
-        return F.when(F.col(_PRESENT), F.struct(*fields)).alias(self.row_id)
+        return F.when(F.col(_PRESENT), F.struct(*fields)).alias(self.plan.row_id)
 
     def _merge_row(self, joined: DataFrame) -> tuple[Column, Column]:
         """Return the searched CASE, and why the row is refused: the error as JSON, or NULL."""
         row = F.lit(None).cast(self._row_type())
         refusal = F.lit(None).cast("string")
-        for number, case in enumerate(self.program.cases):
+        for number, case in enumerate(self.plan.program.cases):
             if case.operation is None:
                 continue
             made, errors = self._row_of(number, case, joined)
@@ -163,7 +165,7 @@ class MergePlan(StatementPlan):
         kinds = types_of(joined, list(given.values())) if given else []
         expressions = {path: (value, kind) for (path, value), kind in zip(given.items(), kinds, strict=True)}
         data, errors = [], []
-        for column in self.definition.columns:
+        for column in self.plan.definition.columns:
             value, error = self._value(number, column, expressions)
             data.append(value.alias(column.name))
             errors += [error] if error is not None else []
@@ -179,12 +181,12 @@ class MergePlan(StatementPlan):
     def _value(
         self, number: int, column: TableColumn, given: Mapping[_Path, tuple[Column, SparkType]]
     ) -> tuple[Column, Column | None]:
-        case = self.program.cases[number]
+        case = self.plan.program.cases[number]
         update = case.operation is Operation.UPDATE
-        key = update and column.name in self.definition.primary_key
+        key = update and column.name in self.plan.definition.primary_key
         value = (case.values or {}).get(column.name)
-        if value is not None and not (key and self.leaves_key(case, column.name)):
-            where = f"{self.clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
+        if value is not None and not (key and self.plan.leaves_key(case, column.name)):
+            where = f"{self.plan.clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
             stored, error = self._assigned_value(AssignedField(column), value, given, where)
             # keys are compared, and CHECKs evaluated, before rows reach a sink
             return as_stored(stored, column), error
@@ -198,10 +200,10 @@ class MergePlan(StatementPlan):
         """Return the new value of a column or field, and its refusal."""
         column, path = field_column(field), (field.column.name, *field.path)
         if not isinstance(value, Fields):
-            return assigned(*given[path], column, self.table, where)
+            return assigned(*given[path], column, self.plan.table, where)
         parts, errors = [], []
         for name, _ in parse_type(column.type).parts:
-            part, error = F.col(".".join(map(quoted, (self.program.target_alias, *path, name)))), None
+            part, error = F.col(".".join(map(quoted, (self.plan.program.target_alias, *path, name)))), None
             if name in value.values:
                 inner = AssignedField(field.column, (*field.path, name))
                 part, error = self._assigned_value(inner, value.values[name], given, where)
@@ -210,7 +212,7 @@ class MergePlan(StatementPlan):
         return F.struct(*parts), F.coalesce(*errors) if errors else None
 
     def _row_type(self) -> str:
-        columns = [f"{quoted(c.name)}: {spark_type(c.type)}" for c in self.definition.columns]
+        columns = [f"{quoted(c.name)}: {spark_type(c.type)}" for c in self.plan.definition.columns]
         facts = [f"{_PRESENT}: boolean", f"{CHANGE_OPERATION}: tinyint", f"{CHANGE_CASE}: int"]
         return f"struct<{', '.join([*columns, *facts])}>"
 
@@ -221,19 +223,19 @@ class MergePlan(StatementPlan):
 
         So is an update of a group that would not take effect (M11).
         """
-        if self.spec is None:
+        if self.plan.spec is None:
             return changes
-        numbers = [n for n, case in enumerate(self.program.cases) if self.may_lose(case)]
+        numbers = [n for n, case in enumerate(self.plan.program.cases) if self.plan.may_lose(case)]
         of_case, refusal = F.col(MERGE_ROW)[CHANGE_CASE], F.col(REFUSAL)
-        for number, case in enumerate(self.program.cases):
-            for group in self.refused_groups(case):
-                error = F.lit(without_effect(self.program, group).to_json())
-                refusal = F.when((of_case == number) & _has_stale_sequence(group, self.row_id), error).otherwise(
+        for number, case in enumerate(self.plan.program.cases):
+            for group in self.plan.refused_groups(case):
+                error = F.lit(without_effect(self.plan.program, group).to_json())
+                refusal = F.when((of_case == number) & _has_stale_sequence(group, self.plan.row_id), error).otherwise(
                     refusal
                 )
         if numbers:
-            loses = of_case.isin(numbers) & F.expr(beats(self.spec, quoted(self.row_id), quoted(MERGE_ROW)))
-            refusal = F.when(loses, F.lit(self.loses_error().to_json())).otherwise(refusal)
+            loses = of_case.isin(numbers) & F.expr(beats(self.plan.spec, quoted(self.plan.row_id), quoted(MERGE_ROW)))
+            refusal = F.when(loses, F.lit(self.plan.loses_error().to_json())).otherwise(refusal)
         return changes.withColumn(REFUSAL, refusal)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from trinity.merge.arrow.rows import Folded
+from trinity.merge.kernels.rows import Folded
 from trinity.spi import DataType, arrow_type
 
 _WIDEST: Final = 38

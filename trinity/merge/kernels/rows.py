@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow, valid
-from trinity.merge.arrow.order import FoldOrder
+from trinity.merge.kernels.order import FoldOrder
 from trinity.spi import DataType
 
 

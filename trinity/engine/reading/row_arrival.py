@@ -18,7 +18,7 @@ from trinity.engine.reading.file_arrival import BEFORE, FileArrival, unknown_ord
 from trinity.engine.reading.plan import order_is_lost
 from trinity.errors import TrinityError
 from trinity.hidden import MOMENT
-from trinity.merge.arrow.keys import comparable
+from trinity.merge.kernels.keys import comparable
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.messages import shown_row

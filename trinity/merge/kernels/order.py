@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_numpy
-from trinity.merge.arrow.keys import as_integers
+from trinity.merge.kernels.keys import as_integers
 
 _LEAST: Final = np.iinfo(np.int64).min
 _MOST: Final = np.iinfo(np.int64).max

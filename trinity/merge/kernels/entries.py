@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.merge.arrow.order import first_of_each
-from trinity.merge.arrow.rows import ColumnRows, lists
+from trinity.merge.kernels.order import first_of_each
+from trinity.merge.kernels.rows import ColumnRows, lists
 
 
 @dataclass(frozen=True)
