@@ -88,7 +88,7 @@ def place(bucket: str) -> str:
 
 
 @pytest.fixture(params=["parquet", "delta", "iceberg"])
-def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str, tmp_path: Path) -> BucketLake:
+def cloud(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str, tmp_path: Path) -> BucketLake:
     """Return a catalog in the bucket, of each format.
 
     The kinds in ``SERVERS`` are used only by tests that name them.
@@ -133,9 +133,9 @@ def glue() -> Iterator[str]:
 
 
 @pytest.fixture
-def s3(lake: BucketLake) -> Iterator[Session]:
+def s3(cloud: BucketLake) -> Iterator[Session]:
     """Yield a session that has only the catalog in the bucket."""
-    with lake.connect() as opened:
+    with cloud.connect() as opened:
         yield opened
 
 

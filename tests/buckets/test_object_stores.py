@@ -22,18 +22,18 @@ from trinity.storage import ObjectStore
 # -- tables -----------------------------------------------------------------------------------------------
 
 
-def test_a_table_lives_in_a_bucket(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_a_table_lives_in_a_bucket(s3: Session, cloud: BucketLake, object_server: ObjectServer) -> None:
     s3.connector("lake").metadata.create_schema("sales_~x")
     table = s3.create_table('lake."sales_~x".orders', COLUMNS, partition_by=["v"])
     table.append(ROWS, txn=("load", 1))
     table.append(pa.table({"k": [3], "v": ["a/b c"]}))
     assert table.append(ROWS, txn=("load", 1)).skipped
     assert [row["k"] for row in stored(object_server, table)] == [1, 2, 3]
-    assert [row["k"] for row in stored(object_server, table, version=FIRST[lake.fmt] + 1)] == [1, 2]
+    assert [row["k"] for row in stored(object_server, table, version=FIRST[cloud.fmt] + 1)] == [1, 2]
     history = s3.connector("lake").metadata.history(table.handle)
     assert [entry.operation for entry in history] == ["create", "append", "append"]
     table.set_properties({"comment": "in a bucket"})
-    with lake.connect() as other:
+    with cloud.connect() as other:
         seen = other.table('"sales_~x".orders')
         assert seen.properties["comment"] == "in a bucket"
         assert stored(object_server, seen) == stored(object_server, table)
@@ -45,12 +45,12 @@ def test_a_table_lives_in_a_bucket(s3: Session, lake: BucketLake, object_server:
     assert s3.connector("lake").metadata.list_schemas() == ["default"]
 
 
-def test_a_keyed_table_takes_row_versions(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_a_keyed_table_takes_row_versions(s3: Session, cloud: BucketLake, object_server: ObjectServer) -> None:
     table = s3.create_table("t", COLUMNS, primary_key=["k"])
     for text in "xy":
         table.upsert(pa.table({"k": [1], "v": [text]}))
     assert [row["v"] for row in sorted(stored(object_server, table), key=lambda row: str(row["v"]))] == ["x", "y"]
-    assert [f.commit for f in table.splits().files] == [FIRST[lake.fmt] + 1, FIRST[lake.fmt] + 2]
+    assert [f.commit for f in table.splits().files] == [FIRST[cloud.fmt] + 1, FIRST[cloud.fmt] + 2]
     assert "s3a://" in table.merge_view_sql("spark") or "s3://" in table.merge_view_sql("spark")
 
 
@@ -80,16 +80,16 @@ def test_a_table_that_is_made_anew_has_nothing_of_the_one_before(s3: Session, ob
     refusal("SCHEMA_NOT_FOUND", lambda: s3.create_table("nowhere.t", COLUMNS))
 
 
-def test_iceberg_renames_a_table_and_the_others_say_what_to_do(s3: Session, lake: BucketLake) -> None:
+def test_iceberg_renames_a_table_and_the_others_say_what_to_do(s3: Session, cloud: BucketLake) -> None:
     table = s3.create_table("t", COLUMNS)
     table.append(ROWS)
-    if lake.fmt == "iceberg":
+    if cloud.fmt == "iceberg":
         assert table.rename("other").count() == 2
         refusal("TABLE_NOT_FOUND", lambda: table.append(ROWS))
         assert s3.create_table("t", COLUMNS).location != table.location
     else:
         refusal("NOT_SUPPORTED", lambda: table.rename("other"))
-    assert s3.table("lake.default.other" if lake.fmt == "iceberg" else "t").count() == 2
+    assert s3.table("lake.default.other" if cloud.fmt == "iceberg" else "t").count() == 2
 
 
 def test_a_statement_that_outlives_its_table_writes_to_no_other(s3: Session, object_server: ObjectServer) -> None:
@@ -107,7 +107,7 @@ def test_a_statement_that_outlives_its_table_writes_to_no_other(s3: Session, obj
 
 
 def test_vacuum_forgets_versions_and_orphans(
-    s3: Session, lake: BucketLake, plain: Table, object_server: ObjectServer
+    s3: Session, cloud: BucketLake, plain: Table, object_server: ObjectServer
 ) -> None:
     version = plain.append(ROWS).version
     folder = plain.splits().files[0].path.rpartition("/")[0]
@@ -124,27 +124,27 @@ def test_vacuum_forgets_versions_and_orphans(
 
 
 @pytest.mark.full
-def test_others_commits_and_checkpoints_are_read(plain: Table, lake: BucketLake) -> None:
-    start = FIRST[lake.fmt]
-    with lake.connect() as other:
+def test_others_commits_and_checkpoints_are_read(plain: Table, cloud: BucketLake) -> None:
+    start = FIRST[cloud.fmt]
+    with cloud.connect() as other:
         seen = other.table("plain")
         for number in range(12):
             plain.append(pa.table({"k": [number], "v": ["x"]}))
         assert seen.splits().version == start + 12
-    with lake.connect() as late:
+    with cloud.connect() as late:
         assert len(late.table("plain").splits().files) == 12
         assert len(late.table("plain").splits(start + 7).files) == 7
 
 
 @pytest.mark.full
 def test_a_table_may_be_registered_by_its_location(
-    plain: Table, s3: Session, lake: BucketLake, object_server: ObjectServer
+    plain: Table, s3: Session, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     plain.append(ROWS)
-    found = s3.register("again", lake.fmt, plain.location)
+    found = s3.register("again", cloud.fmt, plain.location)
     assert stored(object_server, found) == stored(object_server, plain)
-    words = {"parquet": "is no folder", "delta": "no Delta table", "iceberg": "no Iceberg table"}[lake.fmt]
-    assert words in refusal("INVALID_ARGUMENTS", lambda: s3.register("f", lake.fmt, f"{plain.location}/x"))
+    words = {"parquet": "is no folder", "delta": "no Delta table", "iceberg": "no Iceberg table"}[cloud.fmt]
+    assert words in refusal("INVALID_ARGUMENTS", lambda: s3.register("f", cloud.fmt, f"{plain.location}/x"))
     s3.drop_table("again")
     assert len(stored(object_server, plain)) == 2
 
@@ -152,16 +152,16 @@ def test_a_table_may_be_registered_by_its_location(
 # -- one winner -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
-def test_of_writers_of_one_name_one_wins(s3: Session, lake: BucketLake) -> None:
-    store = ObjectStore(f"{lake.place}/race")
+@pytest.mark.parametrize("cloud", ["parquet"], indirect=True)
+def test_of_writers_of_one_name_one_wins(s3: Session, cloud: BucketLake) -> None:
+    store = ObjectStore(f"{cloud.place}/race")
     won = race(store, 16)
     assert won.count(True) == 1
     assert store.get("name") == b"%d" % won.index(True)
 
 
 @pytest.mark.full
-def test_of_makers_of_one_table_one_wins(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_of_makers_of_one_table_one_wins(s3: Session, cloud: BucketLake, object_server: ObjectServer) -> None:
     def makes(_: int) -> Table | TrinityError:
         try:
             return s3.create_table("t", COLUMNS)
@@ -174,25 +174,27 @@ def test_of_makers_of_one_table_one_wins(s3: Session, lake: BucketLake, object_s
     [made] = [table for table in found if isinstance(table, Table)]
     made.append(ROWS)
     assert len(stored(object_server, s3.table("t"))) == 2
-    assert objects(object_server, f"{lake.place}/default") == objects(object_server, made.location)
+    assert objects(object_server, f"{cloud.place}/default") == objects(object_server, made.location)
 
 
 @pytest.mark.full
-def test_sessions_that_append_at_once_lose_nothing(plain: Table, object_server: ObjectServer, lake: BucketLake) -> None:
+def test_sessions_that_append_at_once_lose_nothing(
+    plain: Table, object_server: ObjectServer, cloud: BucketLake
+) -> None:
     def append(number: int) -> None:
-        with lake.connect() as session:
+        with cloud.connect() as session:
             session.table("plain").append(pa.table({"k": [number], "v": ["x"]}))
 
     with ThreadPoolExecutor(8) as writers:
         list(writers.map(append, range(16)))
     assert sorted(row["k"] for row in stored(object_server, plain)) == list(range(16))
-    assert plain.splits().version == FIRST[lake.fmt] + 16
+    assert plain.splits().version == FIRST[cloud.fmt] + 16
 
 
 # -- requests ---------------------------------------------------------------------------------------------
 
 
-def test_requests_are_few_and_do_not_grow(plain: Table, object_server: ObjectServer, lake: BucketLake) -> None:
+def test_requests_are_few_and_do_not_grow(plain: Table, object_server: ObjectServer, cloud: BucketLake) -> None:
     for number in range(30):
         plain.append(pa.table({"k": [number], "v": ["x"]}))
     counting = object_server.proxy.counting
@@ -200,7 +202,7 @@ def test_requests_are_few_and_do_not_grow(plain: Table, object_server: ObjectSer
         plain.append(ROWS)
     with counting() as look:
         plain.splits()
-    with lake.connect() as fresh:
+    with cloud.connect() as fresh:
         with counting() as find:
             table = fresh.table("plain")
         with counting() as first:
@@ -209,12 +211,12 @@ def test_requests_are_few_and_do_not_grow(plain: Table, object_server: ObjectSer
         "parquet": (6, 1, 3),
         "delta": (7, 1, 3),
         "iceberg": (7, 0, 1),
-    }[lake.fmt]
+    }[cloud.fmt]
     assert len(first) <= 2 + 10  # the listing of the log, a checkpoint, and the commits after it
     assert [r for r in first if re.search(r"(?<!checkpoint)\.parquet$", r.path)] == []
 
 
-@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
+@pytest.mark.parametrize("cloud", ["parquet"], indirect=True)
 def test_a_manifest_names_what_lies_below_it(plain: Table, object_server: ObjectServer) -> None:
     plain.append(ROWS)
     manifest = f"{plain.location}/_trinity/log/{1:020d}.json".removeprefix("s3://")

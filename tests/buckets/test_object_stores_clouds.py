@@ -21,9 +21,8 @@ from tests.support.bucket_lake import (
     FIRST,
     ROWS,
     BucketLake,
-    Server,
     bucket_lake,
-    database_of,
+    lake_in_store,
     objects,
     race,
     stored,
@@ -36,7 +35,6 @@ from trinity.errors import TrinityError
 from trinity.spi import SinkId
 from trinity.storage import Location, ObjectStore
 
-SERVERS = {"gcs": "google_server", "azure": "azure_server"}
 LAKES = ["gcs-parquet", *(pytest.param(f"gcs-{fmt}", marks=pytest.mark.full) for fmt in ("delta", "iceberg"))]
 LAKES += [pytest.param(f"azure-{fmt}", marks=pytest.mark.full) for fmt in FIRST]
 PARQUET = ["gcs-parquet", pytest.param("azure-parquet", marks=pytest.mark.full)]
@@ -45,9 +43,7 @@ PARQUET = ["gcs-parquet", pytest.param("azure-parquet", marks=pytest.mark.full)]
 @pytest.fixture(params=LAKES)
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
     """Return a catalog of each format in each of these stores. Azure's, which comes from npm, is in the long tier."""
-    kind, _, fmt = str(request.param).partition("-")
-    server: Server = request.getfixturevalue(SERVERS[kind])
-    return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
+    return lake_in_store(request, tmp_path)
 
 
 @pytest.fixture

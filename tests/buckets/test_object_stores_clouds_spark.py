@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.bucket_lake import FIRST, BucketLake, Server, bucket_lake, database_of, refusal
+from tests.support.bucket_lake import FIRST, BucketLake, bucket_lake, lake_in_store, refusal
 from tests.support.bucket_sql import ROWS, check_keyed, check_plain, check_resolved
 from tests.support.bucket_use import check_patience
 from tests.support.fault_proxy import LOST, Answer
@@ -18,15 +18,11 @@ from trinity import Session
 
 pytestmark = pytest.mark.full
 
-SERVERS = {"gcs": "google_server", "azure": "azure_server"}
 
-
-@pytest.fixture(params=[f"{kind}-{fmt}" for kind in SERVERS for fmt in FIRST])
+@pytest.fixture(params=[f"{kind}-{fmt}" for kind in ("gcs", "azure") for fmt in FIRST])
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
     """Return a catalog of each format in each of these stores."""
-    kind, _, fmt = str(request.param).partition("-")
-    server: Server = request.getfixturevalue(SERVERS[kind])
-    return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
+    return lake_in_store(request, tmp_path)
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from trinity import dbapi
 pytestmark = pytest.mark.full
 
 
-def test_a_journalled_table(lake: BucketLake, spark: SparkSession, warehouse: Path) -> None:
+def test_a_journalled_table(cloud: BucketLake, spark: SparkSession, warehouse: Path) -> None:
     given = model("lake", "BIGINT", {"depts": ["deptno"]})
-    with dbapi.connect(given, warehouse=warehouse, catalogs={"lake": lake.settings()}, catalog="lake") as connection:
+    with dbapi.connect(given, warehouse=warehouse, catalogs={"lake": cloud.settings()}, catalog="lake") as connection:
         connection.execute("CREATE TABLE depts (deptno INT PRIMARY KEY, name STRING NOT NULL, n INT DEFAULT 0)")
         made = "INSERT INTO depts (deptno, name) VALUES (?, ?)"
         cursor = connection.cursor()
@@ -39,16 +39,16 @@ def test_a_journalled_table(lake: BucketLake, spark: SparkSession, warehouse: Pa
         connection.archive("depts", "30 days")
         assert rows(connection) == now
         journal = connection.backend.session.table("lake.default.depts_journal")  # type: ignore[attr-defined]
-        assert journal.location.startswith(lake.place)
+        assert journal.location.startswith(cloud.place)
 
 
 @pytest.fixture
-def run(lake: BucketLake, place: str) -> Callable[..., str]:
+def run(cloud: BucketLake, place: str) -> Callable[..., str]:
     """Return a function that runs a command in a process that gets the store's options from its environment."""
 
     def called(*words: str) -> str:
         command = [sys.executable, "-c", "from trinity.cli.main import app; app()", *words, "-w", place]
-        environment = {**os.environ, **lake.environment, "COLUMNS": "200"}
+        environment = {**os.environ, **cloud.environment, "COLUMNS": "200"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr[-2000:]
         return done.stdout
@@ -56,7 +56,7 @@ def run(lake: BucketLake, place: str) -> Callable[..., str]:
     return called
 
 
-@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
+@pytest.mark.parametrize("cloud", ["parquet"], indirect=True)
 def test_the_commands(run: Callable[..., str]) -> None:
     names = ("parquet.default.t", "delta.default.t")
     script = [

@@ -19,7 +19,7 @@ from tests.support.object_store import ObjectServer
 from trinity import Column, Session, Table
 from trinity_delta.protocol import CONDITIONAL_PUT
 
-pytestmark = pytest.mark.parametrize("lake", ["delta"], indirect=True)
+pytestmark = pytest.mark.parametrize("cloud", ["delta"], indirect=True)
 ORDERS = [Column("k", "int"), Column("v", "string"), Column("at", "timestamp_ntz")]
 
 
@@ -29,9 +29,9 @@ def logged(server: ObjectServer, table: Table, version: int) -> list[dict[str, A
     return [json.loads(line) for line in server.files.open_input_stream(name).read().splitlines()]
 
 
-def test_delta_rs_reads_what_it_may_not_write(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_delta_rs_reads_what_it_may_not_write(plain: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     plain.append(ROWS, txn=("load", 7))
-    found = by_delta_rs(plain, lake)
+    found = by_delta_rs(plain, cloud)
     assert found.to_pyarrow_table().sort_by("k").to_pydict() == ROWS.to_pydict()
     assert found.transaction_version("load") == 7
     with pytest.raises((DeltaError, CommitFailedError), match="trinityConditionalPut"):
@@ -39,7 +39,7 @@ def test_delta_rs_reads_what_it_may_not_write(plain: Table, lake: BucketLake, ob
     assert plain.splits().version == 1
 
 
-def test_an_upsert_needs_no_spark(s3: Session, lake: BucketLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upsert_needs_no_spark(s3: Session, cloud: BucketLake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Session, "spark", property(lambda _: pytest.fail("Spark is asked for")))
     table = s3.create_table("t", COLUMNS, primary_key=["k"])
     table.upsert(ROWS)
@@ -49,7 +49,7 @@ def test_an_upsert_needs_no_spark(s3: Session, lake: BucketLake, monkeypatch: py
     s3.drop_table("t")
 
 
-def test_checkpoints_say_what_the_commits_said(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_checkpoints_say_what_the_commits_said(plain: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     for number in range(25):
         plain.append(pa.table({"k": [number], "v": ["x"]}), txn=(f"app-{number % 3}", number))
     plain.set_properties({"comment": "at 26"})
@@ -60,7 +60,7 @@ def test_checkpoints_say_what_the_commits_said(plain: Table, lake: BucketLake, o
         "_last_checkpoint",
     ]
     for version in (9, 10, 15, 20, 26):
-        with lake.connect() as fresh:  # has read nothing, so begins with a checkpoint
+        with cloud.connect() as fresh:  # has read nothing, so begins with a checkpoint
             seen = fresh.table("plain")
             assert seen.splits(version) == plain.splits(version)
     metadata = plain.connector.metadata
@@ -68,8 +68,8 @@ def test_checkpoints_say_what_the_commits_said(plain: Table, lake: BucketLake, o
     # delta-rs begins with the newest checkpoint too
     store = object_server.files
     store.delete_file(f"{plain.location}/_delta_log/{3:020d}.json".removeprefix("s3://"))
-    assert sorted(by_delta_rs(plain, lake).to_pyarrow_table().column("k").to_pylist()) == list(range(25))
-    assert by_delta_rs(plain, lake, version=20).to_pyarrow_table().num_rows == 20
+    assert sorted(by_delta_rs(plain, cloud).to_pyarrow_table().column("k").to_pylist()) == list(range(25))
+    assert by_delta_rs(plain, cloud, version=20).to_pyarrow_table().num_rows == 20
 
 
 def test_changes_of_columns_number_them_as_delta_does(s3: Session, object_server: ObjectServer) -> None:
@@ -127,38 +127,38 @@ def test_rows_are_numbered_from_the_beginning_or_not_at_all(
 
 
 def test_a_damaged_commit_is_set_aside(
-    plain: Table, s3: Session, lake: BucketLake, object_server: ObjectServer
+    plain: Table, s3: Session, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     plain.append(ROWS)
     plain.append(ROWS)
     newest = f"{plain.location}/_delta_log/{2:020d}.json"
     with object_server.files.open_output_stream(newest.removeprefix("s3://")) as stream:
         stream.write(b"{")
-    with lake.connect() as fresh:
+    with cloud.connect() as fresh:
         assert newest in refusal("BAD_DATA", fresh.table("plain").splits)
         fresh.repair("plain")
         assert len(stored(object_server, fresh.table("plain"))) == 2
         assert fresh.table("plain").append(ROWS).version == 2
 
 
-def test_a_damaged_checkpoint_is_passed_over(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_a_damaged_checkpoint_is_passed_over(plain: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     for number in range(21):
         plain.append(pa.table({"k": [number], "v": ["x"]}))
     for number in (10, 20):
         place = f"{plain.location}/_delta_log/{number:020d}.checkpoint.parquet".removeprefix("s3://")
         with object_server.files.open_output_stream(place) as stream:
             stream.write(b"PAR1")
-        with lake.connect() as fresh:
+        with cloud.connect() as fresh:
             assert fresh.table("plain").splits() == plain.splits()
             assert fresh.repair("plain").skipped  # no warning
 
 
-def test_who_is_overtaken_by_a_drop_is_told(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_who_is_overtaken_by_a_drop_is_told(plain: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     plain.append(ROWS)
     commit = f"{plain.location}/_delta_log/{{:020d}}.json".removeprefix("s3://").format
     with object_server.files.open_input_stream(commit(1)) as stream:
         late = stream.read()
-    with lake.connect() as other:
+    with cloud.connect() as other:
         other.drop_table("plain")
     with object_server.files.open_output_stream(commit(2)) as stream:
         stream.write(late)  # a put that was under way
@@ -167,14 +167,14 @@ def test_who_is_overtaken_by_a_drop_is_told(plain: Table, lake: BucketLake, obje
 
 
 def test_a_commit_that_another_took_the_place_of_is_forgotten(
-    plain: Table, lake: BucketLake, object_server: ObjectServer
+    plain: Table, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     plain.append(ROWS)
     plain.append(ROWS, txn=("load", 1))
     newest = f"{plain.location}/_delta_log/{2:020d}.json".removeprefix("s3://")
     with object_server.files.open_output_stream(newest) as stream:
         stream.write(b"{")
-    with lake.connect() as other:
+    with cloud.connect() as other:
         other.repair("plain")
         assert len(plain.splits().files) == 1
         other.table("plain").append(pa.table({"k": [7], "v": ["y"]}))
@@ -191,35 +191,35 @@ def test_column_mapping_stays_once_it_is_needed(s3: Session) -> None:
 
 
 def test_a_table_that_was_copied_there_is_refused(
-    plain: Table, s3: Session, lake: BucketLake, object_server: ObjectServer
+    plain: Table, s3: Session, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     """Delta's own classes made the table on a disk, so it lacks the feature that keeps other writers away."""
     first = f"{plain.location}/_delta_log/{0:020d}.json".removeprefix("s3://")
     with object_server.files.open_input_stream(first) as stream:
         text = stream.read().replace(CONDITIONAL_PUT.encode(), b"invariants")
-    with object_server.files.open_output_stream(f"{lake.place[5:]}/copied/_delta_log/{0:020d}.json") as stream:
+    with object_server.files.open_output_stream(f"{cloud.place[5:]}/copied/_delta_log/{0:020d}.json") as stream:
         stream.write(text)
-    message = refusal("NOT_SUPPORTED", lambda: s3.register("t", "delta", f"{lake.place}/copied"))
+    message = refusal("NOT_SUPPORTED", lambda: s3.register("t", "delta", f"{cloud.place}/copied"))
     assert "not made there by Trinity" in message
 
 
-def test_tables_of_others_are_read(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
-    place = f"{lake.place}/others"
+def test_tables_of_others_are_read(s3: Session, cloud: BucketLake, object_server: ObjectServer) -> None:
+    place = f"{cloud.place}/others"
     for number in range(12):
-        append_by_delta_rs(lake, place, number, partition_by=["v"])
+        append_by_delta_rs(cloud, place, number, partition_by=["v"])
     table = s3.register("t", "delta", place, {"primary-key": "k"})
     assert table.splits().version == 11
     assert len(stored(object_server, table)) == 24
-    by_delta_rs(table, lake).create_checkpoint()
-    append_by_delta_rs(lake, place, 20, partition_by=["v"])
-    with lake.connect() as other:
+    by_delta_rs(table, cloud).create_checkpoint()
+    append_by_delta_rs(cloud, place, 20, partition_by=["v"])
+    with cloud.connect() as other:
         found = other.table("t")
         assert commits_of(found) == commits_of(table)
         assert commits_of(found, 3) == commits_of(table, 3)
     for name in objects(object_server, f"{place}/_delta_log"):  # as a clean-up does
         if name.rpartition("/")[2] < f"{10:020d}":
             object_server.files.delete_file(name)
-    with lake.connect() as other:
+    with cloud.connect() as other:
         found = other.table("t")
         assert commits_of(found).keys() == commits_of(table).keys()
         refusal("INVALID_ARGUMENTS", lambda: found.splits(3))
@@ -231,8 +231,8 @@ def commits_of(table: Table, version: int | None = None) -> dict[str, int | None
 
 
 @pytest.mark.full
-def test_rows_of_others_are_read_as_deltas_own_reader_does(spark: SparkSession, s3: Session, lake: BucketLake) -> None:
-    place = f"{lake.place}/others".replace("s3://", "s3a://")
+def test_rows_of_others_are_read_as_deltas_own_reader_does(spark: SparkSession, s3: Session, cloud: BucketLake) -> None:
+    place = f"{cloud.place}/others".replace("s3://", "s3a://")
     vectors = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
     s3.sql("CREATE TABLE own (k INT)")
     _ = s3.spark.range(1).count()  # starts Spark with the bucket's settings
@@ -303,7 +303,7 @@ def test_a_log_says_what_deltas_own_says(
 
 @pytest.mark.full
 def test_deltas_own_reader_sees_merged_rows_and_its_writer_is_refused(
-    spark: SparkSession, s3: Session, lake: BucketLake
+    spark: SparkSession, s3: Session, cloud: BucketLake
 ) -> None:
     s3.sql("CREATE TABLE t (k INT, ts BIGINT, v STRING, PRIMARY KEY (k)) TBLPROPERTIES ('watermark-key' = 'ts')")
     table = s3.table("t")

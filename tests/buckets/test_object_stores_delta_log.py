@@ -19,12 +19,12 @@ from trinity import Session, Table
 from trinity.clock import clock_ahead
 from trinity.storage import Location
 
-pytestmark = [pytest.mark.inner, pytest.mark.parametrize("lake", ["delta"], indirect=True)]
+pytestmark = [pytest.mark.inner, pytest.mark.parametrize("cloud", ["delta"], indirect=True)]
 
 
-def by_delta_rs(table: Table, lake: BucketLake, version: int | None = None) -> deltalake.DeltaTable:
+def by_delta_rs(table: Table, cloud: BucketLake, version: int | None = None) -> deltalake.DeltaTable:
     """Return a table as delta-rs opens it, with its own access to the bucket."""
-    known = {f"aws_{name}": str(value) for name, value in lake.server.options.items()}
+    known = {f"aws_{name}": str(value) for name, value in cloud.server.options.items()}
     return deltalake.DeltaTable(table.location, version=version, storage_options=known)
 
 
@@ -41,7 +41,7 @@ def log_names(server: ObjectServer, table: Table) -> set[str]:
 # -- checksums --------------------------------------------------------------------------------------------
 
 
-def test_each_version_has_a_checksum(s3: Session, object_server: ObjectServer, lake: BucketLake) -> None:
+def test_each_version_has_a_checksum(s3: Session, object_server: ObjectServer, cloud: BucketLake) -> None:
     table = s3.create_table("t", COLUMNS)
     table.append(ROWS)
     table.append(ROWS, txn=("load", 1))
@@ -66,7 +66,7 @@ def test_each_version_has_a_checksum(s3: Session, object_server: ObjectServer, l
         }
     assert len(sizes) == 2
     assert "columnMapping" in checksum["protocol"]["readerFeatures"]
-    assert by_delta_rs(table, lake).metadata().id == checksum["metadata"]["id"]
+    assert by_delta_rs(table, cloud).metadata().id == checksum["metadata"]["id"]
 
 
 def delta_log(s3: Session, table: Table) -> Any:
@@ -89,7 +89,7 @@ def validate(s3: Session, table: Table, version: int) -> bool:
 
 @pytest.mark.full
 def test_delta_finds_that_checksums_add_up(
-    spark: SparkSession, s3: Session, object_server: ObjectServer, lake: BucketLake
+    spark: SparkSession, s3: Session, object_server: ObjectServer, cloud: BucketLake
 ) -> None:
     s3.sql("CREATE TABLE t (k INT, ts BIGINT, v STRING, PRIMARY KEY (k)) TBLPROPERTIES ('watermark-key' = 'ts')")
     table = s3.table("t")
@@ -137,18 +137,18 @@ def cleaned(frequent: Table) -> Iterator[Table]:
         yield frequent
 
 
-def test_a_log_is_cleaned_up_to_a_checkpoint(cleaned: Table, object_server: ObjectServer, lake: BucketLake) -> None:
+def test_a_log_is_cleaned_up_to_a_checkpoint(cleaned: Table, object_server: ObjectServer, cloud: BucketLake) -> None:
     assert log_names(object_server, cleaned) == {
         "_last_checkpoint",
         *(f"{number:020d}.checkpoint.parquet" for number in (4, 8)),
         *(f"{number:020d}.{kind}" for number in range(4, 11) for kind in ("json", "crc")),
     }
-    with lake.connect() as fresh:
+    with cloud.connect() as fresh:
         table = fresh.table("t")
         assert table.splits() == cleaned.splits()
         for version in (4, 5, 8, 9):
             assert table.splits(version) == cleaned.splits(version)
-            assert by_delta_rs(table, lake, version).to_pyarrow_table().num_rows == version
+            assert by_delta_rs(table, cloud, version).to_pyarrow_table().num_rows == version
         metadata = table.connector.metadata
         assert [entry.version for entry in metadata.history(table.handle)] == list(range(4, 11))
         assert metadata.recorded_txn(table.handle, "fill") == 10
@@ -162,10 +162,10 @@ def test_a_log_is_cleaned_up_to_a_checkpoint(cleaned: Table, object_server: Obje
 
 
 def test_a_session_that_knew_the_log_before_finds_it_cleaned_up(
-    frequent: Table, lake: BucketLake, object_server: ObjectServer
+    frequent: Table, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     fill(frequent, 1, 7)
-    with lake.connect() as first, lake.connect() as second:
+    with cloud.connect() as first, cloud.connect() as second:
         assert first.table("t").splits() == second.table("t").splits()
         with clock_ahead(timedelta(days=32)):
             fill(frequent, 8, 10)
@@ -177,11 +177,13 @@ def test_a_session_that_knew_the_log_before_finds_it_cleaned_up(
     assert len(stored(object_server, frequent)) == 10
 
 
-def test_a_deletion_that_is_cut_off_is_taken_up(frequent: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_a_deletion_that_is_cut_off_is_taken_up(
+    frequent: Table, cloud: BucketLake, object_server: ObjectServer
+) -> None:
     fill(frequent, 1, 7)
     for number in range(3):  # the lowest first
         object_server.files.delete_file(f"{frequent.location[5:]}/_delta_log/{number:020d}.json")
-    with lake.connect() as fresh:
+    with cloud.connect() as fresh:
         table = fresh.table("t")
         assert table.splits() == frequent.splits()
         assert "oldest readable one is 4" in refusal("INVALID_ARGUMENTS", lambda: table.splits(3))
@@ -211,11 +213,11 @@ def test_what_is_not_to_go_stays(s3: Session, object_server: ObjectServer, setti
     assert (log_names(object_server, table) >= names) == ("delta.enableExpiredLogCleanup" in settings)
 
 
-def test_a_damaged_commit_after_a_clean_up(cleaned: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_a_damaged_commit_after_a_clean_up(cleaned: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     newest = f"{cleaned.location}/_delta_log/{10:020d}.json"
     with object_server.files.open_output_stream(newest[5:]) as stream:
         stream.write(b"{")
-    with lake.connect() as fresh:
+    with cloud.connect() as fresh:
         assert newest in refusal("BAD_DATA", fresh.table("t").splits)
         fresh.repair("t")
         assert fresh.table("t").splits().version == 9
@@ -224,7 +226,7 @@ def test_a_damaged_commit_after_a_clean_up(cleaned: Table, lake: BucketLake, obj
     assert checksum["numFiles"] == 10
     with object_server.files.open_output_stream(newest[5:]) as stream:
         stream.write(b"{")
-    with lake.connect() as fresh:  # the older commits identify the table
+    with cloud.connect() as fresh:  # the older commits identify the table
         fresh.drop_table("t")
 
 

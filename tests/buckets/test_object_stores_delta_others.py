@@ -17,16 +17,16 @@ from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
 from tests.support.object_store import ObjectServer
 from trinity import Session, Table
 
-pytestmark = pytest.mark.parametrize("lake", ["delta"], indirect=True)
+pytestmark = pytest.mark.parametrize("cloud", ["delta"], indirect=True)
 KEYED = {"primary-key": "k", "watermark-key": "ts"}
 FIRST = pa.table({"k": [1, 2, 3], "ts": [1, 1, 1], "v": ["a", "b", "c"]})
 SECOND = pa.table({"k": [2, 4], "ts": [2, 2], "v": ["b2", "d"]})
 
 
 @pytest.fixture
-def place(lake: BucketLake) -> str:
-    found = f"{lake.place}/others"
-    append_by_delta_rs(lake, found, 0, rows=FIRST)
+def place(cloud: BucketLake) -> str:
+    found = f"{cloud.place}/others"
+    append_by_delta_rs(cloud, found, 0, rows=FIRST)
     return found
 
 
@@ -52,7 +52,7 @@ def change_first(server: ObjectServer, place: str, kind: str, **fields: Any) -> 
 
 @pytest.mark.usefixtures("spark")  # Spark reads the external table
 def test_rows_are_upserted_and_appended(
-    theirs: Table, s3: Session, lake: BucketLake, caplog: pytest.LogCaptureFixture
+    theirs: Table, s3: Session, cloud: BucketLake, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         assert theirs.upsert(SECOND, txn=("load", 1)).version == 1
@@ -60,9 +60,9 @@ def test_rows_are_upserted_and_appended(
         s3.register("plain", "delta", theirs.location).append(pa.table({"k": [5], "ts": [1], "v": ["e"]}))
     [messages] = [record.message for record in caplog.records if "no such writer" in record.message]
     assert theirs.location in messages
-    append_by_delta_rs(lake, theirs.location, 0, rows=pa.table({"k": [1], "ts": [3], "v": ["a3"]}))
+    append_by_delta_rs(cloud, theirs.location, 0, rows=pa.table({"k": [1], "ts": [3], "v": ["a3"]}))
     assert theirs.splits().version == 3
-    found = by_delta_rs(theirs, lake)
+    found = by_delta_rs(theirs, cloud)
     assert found.version() == 3
     assert found.transaction_version("load") == 1
     assert found.to_pyarrow_table().num_rows == 7
@@ -71,11 +71,11 @@ def test_rows_are_upserted_and_appended(
     assert [entry.version for entry in theirs.connector.metadata.history(theirs.handle)] == [0, 1, 2, 3]
 
 
-def test_writers_at_once_lose_nothing(theirs: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_writers_at_once_lose_nothing(theirs: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     """Sessions of Trinity and delta-rs write at once; both commit by conditional puts."""
 
     def by_trinity(worker: int) -> None:
-        with lake.connect() as session:
+        with cloud.connect() as session:
             for turn in range(4):
                 rows = pa.table({"k": [worker * 10 + turn], "ts": [1], "v": ["x"]})
                 session.table("theirs").upsert(rows, txn=(f"w{worker}", turn))
@@ -83,7 +83,7 @@ def test_writers_at_once_lose_nothing(theirs: Table, lake: BucketLake, object_se
     def by_others(worker: int) -> None:
         for turn in range(4):
             rows = pa.table({"k": [worker * 10 + turn], "ts": [1], "v": ["y"]})
-            append_by_delta_rs(lake, theirs.location, 0, rows=rows)
+            append_by_delta_rs(cloud, theirs.location, 0, rows=rows)
 
     with ThreadPoolExecutor(6) as workers:
         jobs = [workers.submit(by_trinity if n % 2 else by_others, n) for n in range(1, 7)]
@@ -91,11 +91,11 @@ def test_writers_at_once_lose_nothing(theirs: Table, lake: BucketLake, object_se
         job.result()
     wanted = sorted([1, 2, 3, *(worker * 10 + turn for worker in range(1, 7) for turn in range(4))])
     assert sorted(row["k"] for row in stored(object_server, theirs)) == wanted
-    assert by_delta_rs(theirs, lake).to_pyarrow_table().num_rows == len(wanted)
+    assert by_delta_rs(theirs, cloud).to_pyarrow_table().num_rows == len(wanted)
     assert theirs.splits().version == 24
 
 
-def test_checkpoints_say_what_the_commits_said(theirs: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_checkpoints_say_what_the_commits_said(theirs: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     """Trinity writes a checkpoint every ten versions, Delta's default; it deletes no versions and writes no
     checksums.
     """
@@ -104,26 +104,26 @@ def test_checkpoints_say_what_the_commits_said(theirs: Table, lake: BucketLake, 
     names = {name.rpartition("/")[2] for name in objects(object_server, f"{theirs.location}/_delta_log")}
     assert f"{10:020d}.checkpoint.parquet" in names
     assert not any(name.endswith(".crc") for name in names)
-    before = by_delta_rs(theirs, lake).to_pyarrow_table().sort_by([("k", "ascending"), ("ts", "ascending")])
+    before = by_delta_rs(theirs, cloud).to_pyarrow_table().sort_by([("k", "ascending"), ("ts", "ascending")])
     for number in range(9):
         object_server.files.delete_file(f"{theirs.location}/_delta_log/{number:020d}.json".removeprefix("s3://"))
-    after = by_delta_rs(theirs, lake).to_pyarrow_table().sort_by([("k", "ascending"), ("ts", "ascending")])
+    after = by_delta_rs(theirs, cloud).to_pyarrow_table().sort_by([("k", "ascending"), ("ts", "ascending")])
     assert after == before
     assert after.num_rows == 14
-    with lake.connect() as fresh:
+    with cloud.connect() as fresh:
         assert len(fresh.table("theirs").splits().files) == 12
 
 
 @pytest.mark.usefixtures("spark")  # Spark evaluates the constraint
-def test_partitions_and_constraints_are_kept_to(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
-    place = f"{lake.place}/parts"
-    append_by_delta_rs(lake, place, 0, rows=FIRST, partition_by=["v"])
+def test_partitions_and_constraints_are_kept_to(s3: Session, cloud: BucketLake, object_server: ObjectServer) -> None:
+    place = f"{cloud.place}/parts"
+    append_by_delta_rs(cloud, place, 0, rows=FIRST, partition_by=["v"])
     change_first(object_server, place, "metaData", configuration={"delta.constraints.early": "ts < 9"})
     theirs = s3.register("parts", "delta", place, KEYED)
     theirs.upsert(pa.table({"k": [7, 8], "ts": [2, 2], "v": ["x y", "z%"]}))
     values = {a["add"]["partitionValues"]["v"] for a in logged(object_server, place, 1) if "add" in a}
     assert values == {"x y", "z%"}
-    found = by_delta_rs(theirs, lake).to_pyarrow_table().sort_by("k").to_pydict()
+    found = by_delta_rs(theirs, cloud).to_pyarrow_table().sort_by("k").to_pydict()
     assert (found["k"], found["v"]) == ([1, 2, 3, 7, 8], ["a", "b", "c", "x y", "z%"])
     there = objects(object_server, place)
     refusal("CONSTRAINT_VIOLATION", lambda: theirs.upsert(pa.table({"k": [9], "ts": [9], "v": ["x"]})))
@@ -158,23 +158,23 @@ def test_a_commit_whose_answer_is_lost_is_made_once(theirs: Table, object_server
     assert len(stored(object_server, theirs)) == 7
 
 
-def test_an_append_that_is_killed_at_any_request(theirs: Table, lake: BucketLake, object_server: ObjectServer) -> None:
-    with lake.connect(region="eu-west-1") as session, watched(lake) as moments:
+def test_an_append_that_is_killed_at_any_request(theirs: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
+    with cloud.connect(region="eu-west-1") as session, watched(cloud) as moments:
         session.table("theirs").upsert(SECOND, txn=("crash", 1))
     seen = []
     for moment in moments.found:
         moments.put_back(moment)
-        with lake.connect() as session:
+        with cloud.connect() as session:
             table = session.table("theirs")
             seen.append(len(stored(object_server, table)))
             assert table.upsert(SECOND, txn=("crash", 1)).skipped == (seen[-1] == 5), moment.where
-            assert len(stored(object_server, table)) == by_delta_rs(table, lake).to_pyarrow_table().num_rows == 5
+            assert len(stored(object_server, table)) == by_delta_rs(table, cloud).to_pyarrow_table().num_rows == 5
     assert sorted(seen) == seen
     assert {seen[0], seen[-1]} == {3, 5}
 
 
 def test_a_commit_that_was_put_over_is_told(
-    theirs: Table, lake: BucketLake, object_server: ObjectServer, caplog: pytest.LogCaptureFixture
+    theirs: Table, cloud: BucketLake, object_server: ObjectServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A writer that puts without a condition, as Spark's Delta does, has overwritten a commit. A warning says so."""
     theirs.upsert(SECOND)
@@ -188,9 +188,9 @@ def test_a_commit_that_was_put_over_is_told(
 
 
 @pytest.fixture
-def rich(spark: SparkSession, s3: Session, lake: BucketLake) -> Table:
+def rich(spark: SparkSession, s3: Session, cloud: BucketLake) -> Table:
     """Make a Delta table by Spark with deletion vectors, column mapping, partitions and in-commit timestamps."""
-    place = f"{lake.place}/rich".replace("s3://", "s3a://")
+    place = f"{cloud.place}/rich".replace("s3://", "s3a://")
     settings = {
         "delta.enableDeletionVectors": "true",
         "delta.columnMapping.mode": "name",
@@ -207,7 +207,7 @@ def rich(spark: SparkSession, s3: Session, lake: BucketLake) -> Table:
 
 
 @pytest.mark.full
-def test_deltas_own_reader_and_writer_go_on(spark: SparkSession, s3: Session, rich: Table, lake: BucketLake) -> None:
+def test_deltas_own_reader_and_writer_go_on(spark: SparkSession, s3: Session, rich: Table, cloud: BucketLake) -> None:
     place = rich.location.replace("s3://", "s3a://")
     s3.sql("INSERT INTO rich VALUES (10, 2, 'b', 0), (200, 1, 'b', 1)")
     rich.upsert(pa.table({"k": [11, 201], "ts": [2, 2], "text": ["c", "c"], "p q": [1, 1]}))

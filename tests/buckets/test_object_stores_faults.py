@@ -30,13 +30,13 @@ pytestmark = pytest.mark.inner
 
 
 def test_a_commit_whose_answer_is_lost_is_made_once(
-    plain: Table, lake: BucketLake, object_server: ObjectServer
+    plain: Table, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     with object_server.proxy.losing(lambda request: request.method == "PUT" and request.path.endswith(".json")) as lost:
-        assert plain.append(ROWS).version == FIRST[lake.fmt] + 1
+        assert plain.append(ROWS).version == FIRST[cloud.fmt] + 1
     assert lost
     assert len(stored(object_server, plain)) == 2
-    assert plain.append(ROWS).version == FIRST[lake.fmt] + 2
+    assert plain.append(ROWS).version == FIRST[cloud.fmt] + 2
 
 
 def test_a_commit_that_the_store_refuses_leaves_the_table_as_it_was(plain: Table, object_server: ObjectServer) -> None:
@@ -97,22 +97,22 @@ def silent(proxy: Proxy, meant: Callable[[Request], bool], *, times: int) -> Ite
 @pytest.mark.full
 @pytest.mark.parametrize("ending", [".json", ".parquet"])
 def test_what_a_store_does_and_does_not_say_is_done_once(
-    plain: Table, lake: BucketLake, object_server: ObjectServer, ending: str
+    plain: Table, cloud: BucketLake, object_server: ObjectServer, ending: str
 ) -> None:
     def puts(request: Request) -> bool:
         return request.method == "PUT" and request.path.endswith(ending)
 
     with silent(object_server.proxy, puts, times=1) as unanswered:
-        assert plain.append(ROWS).version == FIRST[lake.fmt] + 1
+        assert plain.append(ROWS).version == FIRST[cloud.fmt] + 1
     assert len(unanswered) == 1
     assert len(stored(object_server, plain)) == 2
-    assert plain.append(ROWS).version == FIRST[lake.fmt] + 2
+    assert plain.append(ROWS).version == FIRST[cloud.fmt] + 2
 
 
 @pytest.mark.full
-def test_a_store_that_says_nothing_is_named(lake: BucketLake, object_server: ObjectServer) -> None:
+def test_a_store_that_says_nothing_is_named(cloud: BucketLake, object_server: ObjectServer) -> None:
     with silent(object_server.proxy, lambda _: True, times=99) as unanswered:
-        message = refusal("FILESYSTEM_ERROR", lake.connect)
+        message = refusal("FILESYSTEM_ERROR", cloud.connect)
     assert str(object_server.proxy.port) in message
     often = Counter((request.method, request.path) for request in unanswered)
     assert max(often.values()) * SILENCE.value <= timedelta(seconds=30), often
@@ -222,20 +222,20 @@ def test_a_store_that_says_nothing_of_a_data_file_is_given_up(s3: Session, objec
         ({"regions": "x"}, "CONFIGURATION_INVALID", "'region'"),
     ],
 )
-def test_wrong_options_are_refused_by_name(lake: BucketLake, wrong: Any, code: str, words: str) -> None:
-    assert words in refusal(code, lambda: lake.connect(**wrong))
+def test_wrong_options_are_refused_by_name(cloud: BucketLake, wrong: Any, code: str, words: str) -> None:
+    assert words in refusal(code, lambda: cloud.connect(**wrong))
 
 
-def test_a_bucket_that_is_missing_or_read_only_is_named(lake: BucketLake) -> None:
-    missing = refusal("FILESYSTEM_ERROR", replace(lake, place="s3://no-such-bucket/w").connect)
+def test_a_bucket_that_is_missing_or_read_only_is_named(cloud: BucketLake) -> None:
+    missing = refusal("FILESYSTEM_ERROR", replace(cloud, place="s3://no-such-bucket/w").connect)
     assert "no bucket 'no-such-bucket'" in missing
-    with lake.connect(**READER) as session:
+    with cloud.connect(**READER) as session:
         refusal("PERMISSION_DENIED", lambda: session.create_table("t", COLUMNS))
 
 
 @pytest.mark.full
-def test_an_endpoint_that_is_down_is_named(lake: BucketLake) -> None:
-    elsewhere = replace(lake, place="s3://somewhere/w")
+def test_an_endpoint_that_is_down_is_named(cloud: BucketLake) -> None:
+    elsewhere = replace(cloud, place="s3://somewhere/w")
     message = refusal("FILESYSTEM_ERROR", lambda: elsewhere.connect(endpoint="http://127.0.0.1:1"))
     assert "http://127.0.0.1:1" in message
     assert "does not answer" in message
@@ -249,7 +249,7 @@ def test_what_cannot_be_in_a_store_is_refused_at_connect(object_server: ObjectSe
     refusal("CONFIGURATION_INVALID", lambda: trinity.connect("/tmp/w", storage_options=object_server.options))
 
 
-@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
+@pytest.mark.parametrize("cloud", ["parquet"], indirect=True)
 def test_a_bucket_is_reached_in_one_way(s3: Session, object_server: ObjectServer, place: str) -> None:
     elsewhere = {**object_server.options, "endpoint": "https://elsewhere.example"}
     assert "elsewhere.example" in refusal(
@@ -263,12 +263,12 @@ def test_a_bucket_is_reached_in_one_way(s3: Session, object_server: ObjectServer
 
 
 def test_the_environment_says_what_options_leave_out(
-    object_server: ObjectServer, lake: BucketLake, monkeypatch: pytest.MonkeyPatch
+    object_server: ObjectServer, cloud: BucketLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = {"endpoint": "AWS_ENDPOINT_URL", "allow_http": "AWS_ALLOW_HTTP", "region": "AWS_REGION"}
     for name, value in object_server.options.items():
         monkeypatch.setenv(names.get(name, f"AWS_{name.upper()}"), str(value))
-    settings = {**lake.settings(), "warehouse": lake.place.replace("s3:", "s3a:"), "storage_options": None}
+    settings = {**cloud.settings(), "warehouse": cloud.place.replace("s3:", "s3a:"), "storage_options": None}
     with trinity.connect(catalogs={"lake": settings}) as session:
         table = session.create_table("t", COLUMNS)
         table.append(ROWS)
@@ -279,7 +279,7 @@ def test_the_environment_says_what_options_leave_out(
 
 
 def test_keys_are_told_to_nobody(
-    s3: Session, plain: Table, object_server: ObjectServer, lake: BucketLake, caplog: pytest.LogCaptureFixture
+    s3: Session, plain: Table, object_server: ObjectServer, cloud: BucketLake, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     plain.append(ROWS)
@@ -292,6 +292,6 @@ def test_keys_are_told_to_nobody(
             call()
         texts += traceback.format_exception(caught.value)
     texts += [record.getMessage() for record in caplog.records]
-    texts += [str(object_server.files.open_input_stream(path).read()) for path in objects(object_server, lake.place)]
+    texts += [str(object_server.files.open_input_stream(path).read()) for path in objects(object_server, cloud.place)]
     secret = (SECRET, object_server.options["access_key_id"])
     assert [text for text in texts if any(word in text for word in secret)] == []

@@ -25,7 +25,7 @@ DENIED = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
 
 
 @pytest.fixture
-def lake(object_server: ObjectServer, bucket: str) -> Iterator[BucketLake]:
+def cloud(object_server: ObjectServer, bucket: str) -> Iterator[BucketLake]:
     """Yield a catalog in a bucket that is known to support conditional puts."""
     found = bucket_lake("parquet", object_server, bucket, {})
     with found.connect():
@@ -40,9 +40,9 @@ class Theirs:
         lake: the catalog whose place holds the folders.
     """
 
-    def __init__(self, lake: BucketLake) -> None:
-        self.lake = lake
-        self.folder = f"{lake.place}/none"
+    def __init__(self, cloud: BucketLake) -> None:
+        self.lake = cloud
+        self.folder = f"{cloud.place}/none"
 
     def made(self, name: str = "feed") -> Theirs:
         """Make another folder with the same rows."""
@@ -67,8 +67,8 @@ class Theirs:
 
 
 @pytest.fixture
-def theirs(lake: BucketLake) -> Theirs:
-    return Theirs(lake).made()
+def others(cloud: BucketLake) -> Theirs:
+    return Theirs(cloud).made()
 
 
 @dataclass
@@ -108,10 +108,10 @@ def compact(feed: Feed) -> None:
 
 
 @pytest.mark.parametrize("work", [append, compact])
-def test_a_commit_of_several_files_cut_at_every_request(lake: BucketLake, work: Callable[[Feed], object]) -> None:
+def test_a_commit_of_several_files_cut_at_every_request(cloud: BucketLake, work: Callable[[Feed], object]) -> None:
     before, after, seen = [0, 1], [0, 1, 2, 3] if work is append else [0, 1], []
     for last in range(1, 40):
-        theirs = Theirs(lake).made(f"cut{last}")
+        theirs = Theirs(cloud).made(f"cut{last}")
         through = cut_at(theirs, last, work)
         found = values(theirs.feed())
         assert found in ([after] if through else [before, after]), f"cut at {last}"
@@ -161,14 +161,14 @@ def stages(request: Request) -> bool:
 
 
 @pytest.mark.parametrize("kind", [claims, copies, deletes, stages])
-def test_what_is_done_and_not_answered_is_done_once(theirs: Theirs, kind: Callable[[Request], bool]) -> None:
+def test_what_is_done_and_not_answered_is_done_once(others: Theirs, kind: Callable[[Request], bool]) -> None:
     lost, fault = losing(kind)
-    with theirs.lake.server.proxy.faulty(fault):
-        assert theirs.feed().append(2, 3).rows == 2
+    with others.lake.server.proxy.faulty(fault):
+        assert others.feed().append(2, 3).rows == 2
     assert len(lost) == 1
-    assert values(theirs.feed()) == [0, 1, 2, 3]
-    assert len(theirs.left("trinity-0")) == 2
-    assert not theirs.left(".trinity-staging")
+    assert values(others.feed()) == [0, 1, 2, 3]
+    assert len(others.left("trinity-0")) == 2
+    assert not others.left(".trinity-staging")
 
 
 def denied_once_done(request: Request, ask: Callable[[], Answer]) -> Answer | None:
@@ -179,136 +179,136 @@ def denied_once_done(request: Request, ask: Callable[[], Answer]) -> Answer | No
 
 
 @pytest.mark.parametrize("fault", [Cut(3), denied_once_done])  # two files staged, the claim
-def test_a_claim_that_is_made_and_not_heard_of_stands(theirs: Theirs, fault: Any) -> None:
+def test_a_claim_that_is_made_and_not_heard_of_stands(others: Theirs, fault: Any) -> None:
     """The statement fails, but its commit stands, whatever the store answers afterwards."""
-    feed = theirs.feed()
+    feed = others.feed()
     values(feed)
-    with theirs.lake.server.proxy.faulty(fault):
+    with others.lake.server.proxy.faulty(fault):
         refusal("PERMISSION_DENIED", lambda: feed.append(2, 3))
-    assert theirs.left(".trinity-staging")
-    assert values(theirs.feed()) == [0, 1, 2, 3]
+    assert others.left(".trinity-staging")
+    assert values(others.feed()) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", [claims, stages])
-def test_what_the_store_refuses_leaves_nothing(theirs: Theirs, kind: Callable[[Request], bool]) -> None:
-    there = theirs.left("")
-    with theirs.lake.server.proxy.faulty(lambda request, ask: DENIED if kind(request) else None):
-        refusal("PERMISSION_DENIED", lambda: theirs.feed().append(2, 3))
-    assert [name for name in theirs.left("") if "probe" not in name] == there
-    assert values(theirs.feed()) == [0, 1]
+def test_what_the_store_refuses_leaves_nothing(others: Theirs, kind: Callable[[Request], bool]) -> None:
+    there = others.left("")
+    with others.lake.server.proxy.faulty(lambda request, ask: DENIED if kind(request) else None):
+        refusal("PERMISSION_DENIED", lambda: others.feed().append(2, 3))
+    assert [name for name in others.left("") if "probe" not in name] == there
+    assert values(others.feed()) == [0, 1]
 
 
 @pytest.mark.parametrize("kind", [copies, deletes])
-def test_a_commit_that_cannot_come_in_is_seen_whole_later(theirs: Theirs, kind: Callable[[Request], bool]) -> None:
+def test_a_commit_that_cannot_come_in_is_seen_whole_later(others: Theirs, kind: Callable[[Request], bool]) -> None:
     """Until then readers see the folder as it was before, and no other writer commits."""
-    feed = theirs.feed()
-    with theirs.lake.server.proxy.faulty(lambda request, ask: DENIED if kind(request) else None):
+    feed = others.feed()
+    with others.lake.server.proxy.faulty(lambda request, ask: DENIED if kind(request) else None):
         assert feed.append(2, 3).rows == 2
-        assert values(feed) == values(theirs.feed()) == [0, 1]
-        refusal("PERMISSION_DENIED", lambda: theirs.feed().append(4))
+        assert values(feed) == values(others.feed()) == [0, 1]
+        refusal("PERMISSION_DENIED", lambda: others.feed().append(4))
     assert values(feed) == [0, 1, 2, 3]
     assert feed.append(4).rows == 1
-    assert values(theirs.feed()) == [0, 1, 2, 3, 4]
+    assert values(others.feed()) == [0, 1, 2, 3, 4]
 
 
-def test_a_store_that_says_of_a_copy_that_it_was_made_is_not_believed(theirs: Theirs) -> None:
+def test_a_store_that_says_of_a_copy_that_it_was_made_is_not_believed(others: Theirs) -> None:
     """Azure may report a copy before it is done. The staged file is deleted once all its bytes are copied."""
     reply = Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")
-    with theirs.lake.server.proxy.faulty(lambda request, ask: reply if copies(request) else None):
-        theirs.feed().append(2, 3)
-        assert values(theirs.feed()) == [0, 1]
-    assert values(theirs.feed()) == [0, 1, 2, 3]
+    with others.lake.server.proxy.faulty(lambda request, ask: reply if copies(request) else None):
+        others.feed().append(2, 3)
+        assert values(others.feed()) == [0, 1]
+    assert values(others.feed()) == [0, 1, 2, 3]
 
 
-def test_one_who_may_not_write_sees_none_of_a_commit_that_was_cut(theirs: Theirs) -> None:
-    assert not cut_at(theirs, 4, append)
-    with theirs.lake.connect(**READER):
-        assert values(theirs.feed()) == [0, 1]
-        refusal("PERMISSION_DENIED", lambda: theirs.feed().append(4))
-    with theirs.lake.connect():
-        assert values(theirs.feed()) == [0, 1, 2, 3]
+def test_one_who_may_not_write_sees_none_of_a_commit_that_was_cut(others: Theirs) -> None:
+    assert not cut_at(others, 4, append)
+    with others.lake.connect(**READER):
+        assert values(others.feed()) == [0, 1]
+        refusal("PERMISSION_DENIED", lambda: others.feed().append(4))
+    with others.lake.connect():
+        assert values(others.feed()) == [0, 1, 2, 3]
 
 
-def test_what_compaction_replaces_is_known_by_more_than_its_name(theirs: Theirs) -> None:
+def test_what_compaction_replaces_is_known_by_more_than_its_name(others: Theirs) -> None:
     """A file that another program puts under the name of a replaced one is read, even with the same second and size."""
-    first = theirs.left("first")
-    assert not cut_at(theirs, 7, compact)  # two files staged, the claim, two copies, two deletions
-    assert len(theirs.left("trinity-0")) == 2
-    assert theirs.left("first") == first
-    theirs.put(8)
-    assert values(theirs.feed()) == [0, 1, 8]
-    theirs.feed().append(3)
-    assert values(theirs.feed()) == [0, 1, 3, 8]
-    assert theirs.left("first") == first[:1]
+    first = others.left("first")
+    assert not cut_at(others, 7, compact)  # two files staged, the claim, two copies, two deletions
+    assert len(others.left("trinity-0")) == 2
+    assert others.left("first") == first
+    others.put(8)
+    assert values(others.feed()) == [0, 1, 8]
+    others.feed().append(3)
+    assert values(others.feed()) == [0, 1, 3, 8]
+    assert others.left("first") == first[:1]
 
 
 @pytest.mark.parametrize("since", [(), (4,)])
-def test_a_replaced_file_that_a_late_copy_brings_back_is_out_of_sight(theirs: Theirs, since: tuple[int, ...]) -> None:
+def test_a_replaced_file_that_a_late_copy_brings_back_is_out_of_sight(others: Theirs, since: tuple[int, ...]) -> None:
     """Another process requested the copy while the staged file existed, and the store did it late."""
-    late = theirs.feed()
+    late = others.feed()
     late.append(2, 3)
-    names = theirs.left("trinity-0")
-    files = {name: theirs.lake.server.files.open_input_stream(name).read() for name in names}
-    theirs.feed().compact()
+    names = others.left("trinity-0")
+    files = {name: others.lake.server.files.open_input_stream(name).read() for name in names}
+    others.feed().compact()
     for number in since:
-        theirs.feed().append(number)
+        others.feed().append(number)
     for name, data in files.items():
-        with theirs.lake.server.files.open_output_stream(name) as out:
+        with others.lake.server.files.open_output_stream(name) as out:
             out.write(data)
-    assert values(late) == values(theirs.feed()) == [0, 1, 2, 3, *since]
-    theirs.feed().append(5)
+    assert values(late) == values(others.feed()) == [0, 1, 2, 3, *since]
+    others.feed().append(5)
     assert values(late) == [0, 1, 2, 3, *since, 5]
-    assert not set(names) & set(theirs.left("trinity-0"))
+    assert not set(names) & set(others.left("trinity-0"))
 
 
-def test_a_file_that_goes_while_a_reader_looks_is_passed_over(theirs: Theirs) -> None:
+def test_a_file_that_goes_while_a_reader_looks_is_passed_over(others: Theirs) -> None:
     taken: list[str] = []
 
     def takes_away(request: Request, ask: Callable[[], Answer]) -> Answer | None:
         if request.path.endswith("first.parquet") and not taken:
             taken.append(request.path)
-            theirs.feed().compact()
+            others.feed().compact()
         return None
 
-    with theirs.lake.server.proxy.faulty(takes_away):
-        assert values(theirs.feed()) == [0, 1]
+    with others.lake.server.proxy.faulty(takes_away):
+        assert values(others.feed()) == [0, 1]
     assert taken
-    assert not theirs.left("first")
+    assert not others.left("first")
 
 
-def test_a_compaction_of_what_is_gone_is_refused(theirs: Theirs) -> None:
-    feed = theirs.feed()
+def test_a_compaction_of_what_is_gone_is_refused(others: Theirs) -> None:
+    feed = others.feed()
     files = feed.metadata.get_splits(feed.table).files
     rewrite = feed.metadata.begin_rewrite(feed.table, files)
     staged = feed.staged(rewrite.target, 0, 1)
-    ObjectStore(theirs.folder).delete([files[0].path])
+    ObjectStore(others.folder).delete([files[0].path])
     message = refusal(
         "TRANSACTION_CONFLICT", lambda: feed.metadata.finish_rewrite(rewrite, staged, replace_sidecar=False)
     )
     assert files[0].name in message
     assert values(feed) == [1]
-    assert not theirs.left("trinity-")
+    assert not others.left("trinity-")
 
 
 @pytest.mark.full
-def test_writers_and_a_compaction_race(theirs: Theirs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writers_and_a_compaction_race(others: Theirs, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writers share no lock but the claim, as processes do. A compaction may lose; it then raises an error."""
     without_turns(monkeypatch)
 
     def write(writer: int) -> None:
-        feed = theirs.feed()
+        feed = others.feed()
         for n in range(4):
             feed.append(100 * writer + 2 * n, 100 * writer + 2 * n + 1)
 
     def compact(_: int) -> None:
         for _ in range(4):
             with contextlib.suppress(TrinityError, OSError):  # files that it reads may be replaced meanwhile
-                theirs.feed().compact()
+                others.feed().compact()
 
     with ThreadPoolExecutor(6) as pool:
         works = [(write, 1), (write, 2), (compact, 0), (write, 3), (compact, 0), (write, 4)]
         list(pool.map(lambda work: work[0](work[1]), works))
     expected = [0, 1, *(100 * writer + n for writer in (1, 2, 3, 4) for n in range(8))]
-    assert values(theirs.feed()) == sorted(expected)
-    theirs.feed().append(9)
-    assert not theirs.left(".trinity-staging")
+    assert values(others.feed()) == sorted(expected)
+    others.feed().append(9)
+    assert not others.left(".trinity-staging")

@@ -32,7 +32,7 @@ SECOND = pa.table({"k": [2, 3], "ts": [2, 0], "v": ["b2", "late"], "p": ["x y", 
 
 
 @pytest.fixture
-def lake(object_server: ObjectServer, bucket: str) -> BucketLake:
+def cloud(object_server: ObjectServer, bucket: str) -> BucketLake:
     return bucket_lake("parquet", object_server, bucket, {})
 
 
@@ -43,15 +43,15 @@ def write(server: ObjectServer, folder: str, rows: pa.Table, name: str) -> None:
 
 
 @pytest.fixture
-def folder(lake: BucketLake, object_server: ObjectServer) -> str:
-    found = f"{lake.place}/theirs"
+def address(cloud: BucketLake, object_server: ObjectServer) -> str:
+    found = f"{cloud.place}/theirs"
     write(object_server, found, FIRST, "one")
     return found
 
 
 @pytest.fixture
-def theirs(s3: Session, folder: str) -> Table:
-    return s3.register("theirs", "parquet", folder, KEYED)
+def theirs(s3: Session, address: str) -> Table:
+    return s3.register("theirs", "parquet", address, KEYED)
 
 
 def merged(table: Table) -> list[tuple[int, str]]:
@@ -86,42 +86,42 @@ def data_files(server: ObjectServer, folder: str) -> list[str]:
 
 
 def test_files_are_found_with_partitions_and_statistics(
-    theirs: Table, object_server: ObjectServer, lake: BucketLake, folder: str
+    theirs: Table, object_server: ObjectServer, cloud: BucketLake, address: str
 ) -> None:
     before = theirs.splits()
     assert sorted((file.partition["p"], file.rows) for file in before.files) == [("x y", 2), ("z%", 1)]
     assert [(c.name, c.type) for c in theirs.definition.columns][-1] == ("p", "string")
-    write(object_server, folder, SECOND, "two")
-    with lake.connect() as other:
+    write(object_server, address, SECOND, "two")
+    with cloud.connect() as other:
         after = other.table("theirs").splits()
     assert sum(file.rows for file in after.files) == sum(file.rows for file in theirs.splits().files) == 5
     assert theirs.splits().version > before.version or len(theirs.splits().files) == 4
 
 
 def test_a_file_that_takes_the_place_of_one_of_the_same_second_and_size_is_read(
-    theirs: Table, object_server: ObjectServer, folder: str
+    theirs: Table, object_server: ObjectServer, address: str
 ) -> None:
     for value in "abcd":
-        write(object_server, folder, FIRST.slice(0, 1).set_column(2, "v", pa.array([value])), "one")
+        write(object_server, address, FIRST.slice(0, 1).set_column(2, "v", pa.array([value])), "one")
         assert merged(theirs)[0] == (1, value)
         [changed] = [file for file in theirs.splits().files if file.partition["p"] == "x y"]
         assert changed.stats["v"].max == value, "by which reads with a predicate pass over files"
 
 
-def test_what_is_no_such_folder_is_said(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
-    assert "is no folder" in refusal("INVALID_ARGUMENTS", lambda: s3.register("t", "parquet", f"{lake.place}/none"))
-    with object_server.files.open_output_stream(f"{lake.place[5:]}/log/_delta_log/{0:020d}.json") as stream:
+def test_what_is_no_such_folder_is_said(s3: Session, cloud: BucketLake, object_server: ObjectServer) -> None:
+    assert "is no folder" in refusal("INVALID_ARGUMENTS", lambda: s3.register("t", "parquet", f"{cloud.place}/none"))
+    with object_server.files.open_output_stream(f"{cloud.place[5:]}/log/_delta_log/{0:020d}.json") as stream:
         stream.write(b"{}")
-    assert "delta" in refusal("INVALID_ARGUMENTS", lambda: s3.register("t", "parquet", f"{lake.place}/log"))
-    with object_server.files.open_output_stream(f"{lake.place[5:]}/damaged/x.parquet") as stream:
+    assert "delta" in refusal("INVALID_ARGUMENTS", lambda: s3.register("t", "parquet", f"{cloud.place}/log"))
+    with object_server.files.open_output_stream(f"{cloud.place[5:]}/damaged/x.parquet") as stream:
         stream.write(b"PAR1")
-    assert "x.parquet" in refusal("BAD_DATA", lambda: s3.register("t", "parquet", f"{lake.place}/damaged", KEYED))
+    assert "x.parquet" in refusal("BAD_DATA", lambda: s3.register("t", "parquet", f"{cloud.place}/damaged", KEYED))
 
 
 # -- writes -----------------------------------------------------------------------------------------------
 
 
-def test_rows_come_into_the_folder(theirs: Table, lake: BucketLake, object_server: ObjectServer, folder: str) -> None:
+def test_rows_come_into_the_folder(theirs: Table, cloud: BucketLake, object_server: ObjectServer, address: str) -> None:
     version = theirs.splits().version
     first = theirs.upsert(SECOND)
     assert (first.rows, first.files) == (2, 2)
@@ -129,10 +129,10 @@ def test_rows_come_into_the_folder(theirs: Table, lake: BucketLake, object_serve
     fourth = pa.table({"k": [4], "ts": [0], "v": ["d"], "p": ["new/one"]})
     assert theirs.upsert(fourth).version > first.version
     assert merged(theirs) == [(1, "a"), (2, "b2"), (3, "c"), (4, "d")]
-    with lake.connect() as other:
+    with cloud.connect() as other:
         assert merged(other.table("theirs")) == merged(theirs)
-    assert seen_by_another(object_server, folder) == rows_of(FIRST, SECOND, fourth)
-    names = data_files(object_server, folder)
+    assert seen_by_another(object_server, address) == rows_of(FIRST, SECOND, fourth)
+    names = data_files(object_server, address)
     assert len(names) == 5, "nothing is staged any more"
     assert [name.split("/p=")[1].split("/trinity-")[0] for name in names if "trinity-" in name] == [
         "new%2Fone",
@@ -142,9 +142,9 @@ def test_rows_come_into_the_folder(theirs: Table, lake: BucketLake, object_serve
 
 
 def test_what_is_refused_leaves_the_folder_as_it_was(
-    theirs: Table, s3: Session, object_server: ObjectServer, folder: str
+    theirs: Table, s3: Session, object_server: ObjectServer, address: str
 ) -> None:
-    there = objects(object_server, folder)
+    there = objects(object_server, address)
     refusal("NOT_SUPPORTED", lambda: theirs.vacuum("0 seconds"))
     refusal("NOT_SUPPORTED", lambda: theirs.upsert(SECOND, txn=("load", 1)))
     refusal("NOT_SUPPORTED", lambda: theirs.connector.metadata.truncate(theirs.handle))
@@ -152,32 +152,32 @@ def test_what_is_refused_leaves_the_folder_as_it_was(
     with LONGEST_COPY.set_to(100):
         assert "at most 100" in refusal("NOT_SUPPORTED", lambda: theirs.upsert(SECOND))
     s3.drop_table("theirs")
-    assert objects(object_server, folder) == there
+    assert objects(object_server, address) == there
 
 
 def test_the_commit_of_one_whose_staged_files_are_gone_is_refused(
-    theirs: Table, object_server: ObjectServer, folder: str
+    theirs: Table, object_server: ObjectServer, address: str
 ) -> None:
     metadata, sinks = theirs.connector.metadata, theirs.connector.sinks
     insert = metadata.begin_insert(theirs.handle)
     sink = sinks.create_page_sink(insert.target, SinkId())
     sink.append_page(SECOND.to_batches()[0].cast(insert.target.storage))
     fragments = sink.finish()
-    object_server.files.delete_file(next(n for n in objects(object_server, folder) if ".trinity-staging" in n))
+    object_server.files.delete_file(next(n for n in objects(object_server, address) if ".trinity-staging" in n))
     assert "removed meanwhile" in refusal("TRANSACTION_CONFLICT", lambda: metadata.finish_insert(insert, fragments))
-    assert len(data_files(object_server, folder)) == 2
+    assert len(data_files(object_server, address)) == 2
     assert merged(theirs) == [(1, "a"), (2, "b"), (3, "c")]
 
 
 def test_sessions_that_write_at_once_lose_nothing(
-    theirs: Table, lake: BucketLake, object_server: ObjectServer, folder: str, monkeypatch: pytest.MonkeyPatch
+    theirs: Table, cloud: BucketLake, object_server: ObjectServer, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sessions share no lock but the claim, as processes do."""
     without_turns(monkeypatch)
 
     def append(number: int) -> int:
         rows = pa.table({"k": [number, number + 100], "ts": [1, 1], "v": ["x", "x"], "p": ["x y", "z%"]})
-        with lake.connect() as session:
+        with cloud.connect() as session:
             return session.table("theirs").upsert(rows).version
 
     with ThreadPoolExecutor(8) as writers:
@@ -185,11 +185,11 @@ def test_sessions_that_write_at_once_lose_nothing(
     assert len(set(versions)) == 8
     keys = [1, 2, 3, *range(10, 18), *range(110, 118)]
     assert [k for k, _ in merged(theirs)] == keys
-    assert [row[0] for row in seen_by_another(object_server, folder)] == keys
+    assert [row[0] for row in seen_by_another(object_server, address)] == keys
 
 
 def test_a_look_costs_the_same_after_any_number_of_commits(
-    theirs: Table, lake: BucketLake, object_server: ObjectServer
+    theirs: Table, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     def requests_of(look: Callable[[], object]) -> int:
         with object_server.proxy.counting() as requests:
@@ -197,7 +197,7 @@ def test_a_look_costs_the_same_after_any_number_of_commits(
         return len(requests)
 
     def fresh() -> None:
-        with lake.connect() as other:
+        with cloud.connect() as other:
             other.table("theirs").splits()
 
     looks, appends, first = [], [], []
@@ -259,6 +259,7 @@ def dated(google_server: GoogleServer) -> Iterator[Dated]:
     found = Dated(google_server)
     with found.sessions:
         yield found
+    found.stored.slow = timedelta()
 
 
 def upsert(table: Table, value: str) -> int:
@@ -361,12 +362,12 @@ def test_rows_are_merged(spark: SparkSession, theirs: Table, s3: Session, object
 
 @pytest.mark.full
 def test_statements_and_compaction(
-    spark: SparkSession, s3: Session, lake: BucketLake, object_server: ObjectServer
+    spark: SparkSession, s3: Session, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     def rows() -> list[tuple[object, ...]]:
         return [tuple(row) for row in s3.sql("SELECT id, v, p FROM theirs ORDER BY id").collect()]
 
-    folder, alive = f"{lake.place}/statements", [False] * 6
+    folder, alive = f"{cloud.place}/statements", [False] * 6
     ids, kinds = pa.array(range(6), pa.int64()), ["x y", "z%"] * 3
     many = pa.table({"id": ids, "ts": pa.array([1] * 6), "gone": alive, "v": [*"abcdef"], "p": kinds})
     write(object_server, folder, many, "one")
@@ -389,6 +390,6 @@ def test_statements_and_compaction(
     write(object_server, folder, late, "late")  # older than the tombstone of its key: still deleted
     assert rows() == kept
     table.upsert(pa.table({"id": [1], "ts": [5], "gone": [False], "v": ["again"], "p": ["z%"]}))
-    with lake.connect() as other:
+    with cloud.connect() as other:
         found = sorted((row["id"], row["v"], row["p"]) for row in other.table("theirs").to_arrow().to_pylist())
     assert found == sorted([*kept, (1, "again", "z%")])

@@ -14,7 +14,7 @@ from tests.support.bucket_lake import ROWS, BucketLake, objects, refusal, stored
 from tests.support.object_store import SECRET, ObjectServer
 from trinity import Session, Table
 
-on_sqlite = pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
+on_sqlite = pytest.mark.parametrize("cloud", ["iceberg"], indirect=True)
 
 
 @on_sqlite
@@ -26,19 +26,19 @@ on_sqlite = pytest.mark.parametrize("lake", ["iceberg"], indirect=True)
         ({"uri": "sqlite:////no/such/folder/catalog.db"}, "unable to open database file"),
     ],
 )
-def test_a_catalog_says_where_its_database_is(lake: BucketLake, option: dict[str, str], words: str) -> None:
-    settings = {**lake.settings(), **option}
+def test_a_catalog_says_where_its_database_is(cloud: BucketLake, option: dict[str, str], words: str) -> None:
+    settings = {**cloud.settings(), **option}
     message = refusal("CONFIGURATION_INVALID", lambda: trinity.connect(catalogs={"lake": settings}))
     assert words in message
     assert "'lake'" in message
 
 
 @pytest.mark.parametrize(
-    "lake", ["iceberg-postgres", pytest.param("iceberg-rest", marks=pytest.mark.full), "iceberg-glue"], indirect=True
+    "cloud", ["iceberg-postgres", pytest.param("iceberg-rest", marks=pytest.mark.full), "iceberg-glue"], indirect=True
 )
-def test_a_catalog_may_be_elsewhere(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_a_catalog_may_be_elsewhere(plain: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     plain.append(ROWS)
-    with lake.connect() as other:
+    with cloud.connect() as other:
         assert other.table("plain").append(ROWS).version == plain.splits().version
         assert len(stored(object_server, plain)) == 4
         other.drop_table("plain")
@@ -46,18 +46,18 @@ def test_a_catalog_may_be_elsewhere(plain: Table, lake: BucketLake, object_serve
     assert objects(object_server, plain.location) == []
 
 
-def by_pyiceberg(lake: BucketLake, name: str) -> IcebergTable:
+def by_pyiceberg(cloud: BucketLake, name: str) -> IcebergTable:
     """Return a table as PyIceberg loads it, with its own access to the bucket."""
-    known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in lake.server.options.items()}
-    return SqlCatalog("lake", uri=lake.database["uri"], **known).load_table(f"default.{name}")
+    known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in cloud.server.options.items()}
+    return SqlCatalog("lake", uri=cloud.database["uri"], **known).load_table(f"default.{name}")
 
 
 @on_sqlite
-def test_pyiceberg_reads_and_writes_the_table(plain: Table, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_pyiceberg_reads_and_writes_the_table(plain: Table, cloud: BucketLake, object_server: ObjectServer) -> None:
     plain.append(ROWS)
-    found = by_pyiceberg(lake, "plain")
+    found = by_pyiceberg(cloud, "plain")
     assert found.metadata.location == plain.location
-    assert found.metadata.current_snapshot().manifest_list.startswith(lake.place)  # type: ignore[union-attr]
+    assert found.metadata.current_snapshot().manifest_list.startswith(cloud.place)  # type: ignore[union-attr]
     assert sorted(found.scan().to_arrow().column("k").to_pylist()) == [1, 2]
     found.append(ROWS)
     assert [row["k"] for row in stored(object_server, plain)] == [1, 1, 2, 2]
@@ -65,10 +65,12 @@ def test_pyiceberg_reads_and_writes_the_table(plain: Table, lake: BucketLake, ob
 
 @pytest.mark.full
 @on_sqlite
-def test_damaged_metadata_is_repaired(plain: Table, s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_damaged_metadata_is_repaired(
+    plain: Table, s3: Session, cloud: BucketLake, object_server: ObjectServer
+) -> None:
     plain.append(ROWS)
-    by_pyiceberg(lake, "plain").append(ROWS)  # metadata that this process has not seen
-    newest = by_pyiceberg(lake, "plain").metadata_location.removeprefix("s3://")
+    by_pyiceberg(cloud, "plain").append(ROWS)  # metadata that this process has not seen
+    newest = by_pyiceberg(cloud, "plain").metadata_location.removeprefix("s3://")
     with object_server.files.open_output_stream(newest) as stream:
         stream.write(b"{")
     assert newest in refusal("BAD_DATA", plain.splits)
@@ -103,7 +105,7 @@ def test_spark_reads_and_writes_through_icebergs_runtime(spark: SparkSession, s3
 
 @pytest.mark.full
 @on_sqlite
-def test_a_table_that_spark_made_is_read_and_written(spark: SparkSession, s3: Session, lake: BucketLake) -> None:
+def test_a_table_that_spark_made_is_read_and_written(spark: SparkSession, s3: Session, cloud: BucketLake) -> None:
     own = as_iceberg_reads(s3)
     own.sql("CREATE TABLE lake.default.made (k INT, v STRING)")
     own.sql("INSERT INTO lake.default.made VALUES (1, 'a'), (2, 'b')")

@@ -64,31 +64,31 @@ def later() -> Iterator[None]:
         yield
 
 
-def test_an_append_that_is_killed_at_any_request(lake: BucketLake, object_server: ObjectServer) -> None:
-    lake = replace(
-        lake, place=f"s3://{object_server.new_bucket()}/w", database={**lake.database, **INTERVALS.get(lake.fmt, {})}
+def test_an_append_that_is_killed_at_any_request(cloud: BucketLake, object_server: ObjectServer) -> None:
+    cloud = replace(
+        cloud, place=f"s3://{object_server.new_bucket()}/w", database={**cloud.database, **INTERVALS.get(cloud.fmt, {})}
     )
-    with lake.connect() as session:
-        session.create_table("t", COLUMNS, properties=CHECKPOINTS if lake.fmt == "delta" else {}).append(ROWS)
-    with lake.connect(**ELSEWHERE) as session, watched(lake) as moments:
+    with cloud.connect() as session:
+        session.create_table("t", COLUMNS, properties=CHECKPOINTS if cloud.fmt == "delta" else {}).append(ROWS)
+    with cloud.connect(**ELSEWHERE) as session, watched(cloud) as moments:
         session.table("t").append(ROWS, txn=("crash", 1))
-    seen = [check_plain_append(lake, object_server, moments.put_back(moment)) for moment in moments.found]
+    seen = [check_plain_append(cloud, object_server, moments.put_back(moment)) for moment in moments.found]
     assert sorted(seen) == seen  # before the commit the old state, then the new one
     assert {seen[0], seen[-1]} == {2, 4}
     assert len(seen) > 2
 
 
-def check_plain_append(lake: BucketLake, server: ObjectServer, moment: Moment) -> int:
+def check_plain_append(cloud: BucketLake, server: ObjectServer, moment: Moment) -> int:
     """Check that the rows are as before or after the append, and that a retry works. Return the number of
     rows found.
     """
-    with lake.connect() as session:
+    with cloud.connect() as session:
         table = session.table("t")
         count = len(stored(server, table))
         assert table.append(ROWS, txn=("crash", 1)).skipped == (count == 4), moment.where
         table.append(ROWS)
         table.vacuum("0 seconds")
-        assert unneeded(lake, table) == [], moment.where
+        assert unneeded(cloud, table) == [], moment.where
         assert len(stored(server, table)) == 6, moment.where
         return count
 
@@ -107,26 +107,26 @@ def define(session: Session, action: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("action", ["create", "drop", "alter", "vacuum"])
-def test_a_table_is_defined_or_not(lake: BucketLake, spark: SparkSession, action: str) -> None:
+def test_a_table_is_defined_or_not(cloud: BucketLake, spark: SparkSession, action: str) -> None:
     """The check needs Spark: it maintains the catalog, which compacts."""
-    with lake.connect() as session:
+    with cloud.connect() as session:
         table = session.create_table("t", COLUMNS)
         for _ in range(2):
             table.append(ROWS)
         table.connector.metadata.truncate(table.handle)
         table.append(ROWS)
-    with lake.connect(**ELSEWHERE) as session, watched(lake) as moments:
+    with cloud.connect(**ELSEWHERE) as session, watched(cloud) as moments:
         define(session, action)
     seen = []
     for moment in moments.found:
         moments.put_back(moment)
-        with lake.connect() as session:
-            seen.append(check_defined(session, lake, action, f"{action} killed {moment.where}"))
+        with cloud.connect() as session:
+            seen.append(check_defined(session, cloud, action, f"{action} killed {moment.where}"))
     assert sorted(seen) == seen  # up to some request the old state, then the new one
     assert seen[0] < seen[-1]
 
 
-def check_defined(session: Session, lake: BucketLake, action: str, where: str) -> bool:
+def check_defined(session: Session, cloud: BucketLake, action: str, where: str) -> bool:
     """Check that the state is as before or after the action, which can be repeated. Return whether it is after."""
     names = session.list_tables("lake", "default")
     if action == "create":
@@ -136,19 +136,19 @@ def check_defined(session: Session, lake: BucketLake, action: str, where: str) -
     elif action == "alter":
         done = len(session.table("t").definition.columns) == 3
     else:
-        done = unneeded(lake, session.table("t")) == []
+        done = unneeded(cloud, session.table("t")) == []
     if not done:
         define(session, action)
     table = session.create_table("t", COLUMNS) if action == "drop" else session.table("t")
-    assert len(stored(lake.server, table)) == (0 if action == "drop" else 2), where
+    assert len(stored(cloud.server, table)) == (0 if action == "drop" else 2), where
     table.append(ROWS)
     table.vacuum("0 seconds")
-    assert len(stored(lake.server, table)) == (2 if action == "drop" else 4), where
-    assert unneeded(lake, table) == [], where
-    if lake.fmt != "iceberg":  # the catalog of which does not record dropped tables
+    assert len(stored(cloud.server, table)) == (2 if action == "drop" else 4), where
+    assert unneeded(cloud, table) == [], where
+    if cloud.fmt != "iceberg":  # the catalog of which does not record dropped tables
         session.maintain("lake.default", vacuum="0 seconds")
         known = [session.table(name).location for name in session.list_tables("lake", "default")]
-        there = [f"s3://{name}" for name in objects(lake.server, f"{lake.place}/default")]
+        there = [f"s3://{name}" for name in objects(cloud.server, f"{cloud.place}/default")]
         assert [name for name in there if not name.startswith(tuple(known))] == [], where
     return done
 
@@ -157,11 +157,11 @@ def check_defined(session: Session, lake: BucketLake, action: str, where: str) -
 
 
 @pytest.fixture
-def tables(spark: SparkSession, lake: BucketLake) -> None:
+def stored_tables(spark: SparkSession, cloud: BucketLake) -> None:
     """Make a keyed table with a base and two later commits, and a plain one of two commits."""
     columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
     options = {"watermark-key": "ts", "tombstone-key": "deleted"}
-    with lake.connect() as session:
+    with cloud.connect() as session:
         table = session.create_table("t", columns, primary_key=["id"], properties=options)
         table.upsert(arrow(FIRST))
         table.compact(full=True)
@@ -184,13 +184,13 @@ def act(session: Session, action: str) -> None:
         assert not session.table("t").compact(action).skipped
 
 
-def check(lake: BucketLake, action: str, where: str, number: int) -> bool:
+def check(cloud: BucketLake, action: str, where: str, number: int) -> bool:
     """Check that the state is as before or after the action, and later statements work. Return whether it is after."""
-    with lake.connect() as session:
-        return (check_plain if action == "plain merge" else check_keyed)(session, action, where, number, lake)
+    with cloud.connect() as session:
+        return (check_plain if action == "plain merge" else check_keyed)(session, action, where, number, cloud)
 
 
-def check_keyed(session: Session, action: str, where: str, number: int, lake: BucketLake) -> bool:
+def check_keyed(session: Session, action: str, where: str, number: int, cloud: BucketLake) -> bool:
     table, before, after = session.table("t"), merged(FIRST, SECOND), merged(FIRST, SECOND, BATCH)
     tiers = {file.tier.value for file in table.splits().files}
     found = read(table)
@@ -201,12 +201,12 @@ def check_keyed(session: Session, action: str, where: str, number: int, lake: Bu
     assert read(table) == merged(FIRST, SECOND, BATCH, LATER), where
     table.compact(action if action in COMPACTIONS else COMPACTIONS[number % 3])
     table.vacuum("0 seconds")
-    assert unneeded(lake, table) == [], where
+    assert unneeded(cloud, table) == [], where
     assert read(table) == merged(FIRST, SECOND, BATCH, LATER), where
     return found == after if action in ("append", "merge") else tiers == {"base"}
 
 
-def check_plain(session: Session, action: str, where: str, number: int, lake: BucketLake) -> bool:
+def check_plain(session: Session, action: str, where: str, number: int, cloud: BucketLake) -> bool:
     table, before, after = session.table("plain"), sorted(FIRST), plainly_merged()
     found = read(table)
     assert found in (before, after), where
@@ -216,20 +216,20 @@ def check_plain(session: Session, action: str, where: str, number: int, lake: Bu
     assert read(table) == expected, where
     table.compact(full=True)
     table.vacuum("0 seconds")
-    assert unneeded(lake, table) == [], where
+    assert unneeded(cloud, table) == [], where
     assert read(table) == expected, where
     return found == after
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("action", ["append", "merge", "plain merge", *COMPACTIONS])
-def test_a_process_that_is_killed_at_any_request(tables: None, lake: BucketLake, action: str) -> None:
-    with lake.connect(**ELSEWHERE) as session, watched(lake) as moments:
+def test_a_process_that_is_killed_at_any_request(stored_tables: None, cloud: BucketLake, action: str) -> None:
+    with cloud.connect(**ELSEWHERE) as session, watched(cloud) as moments:
         act(session, action)
     seen = []
     for number, moment in enumerate(moments.found):
         moments.put_back(moment)
-        seen.append(check(lake, action, f"{action} killed {moment.where}", number))
+        seen.append(check(cloud, action, f"{action} killed {moment.where}", number))
     assert sorted(seen) == seen  # before the commit the old state, then the new one
     assert seen[0] < seen[-1] or action == "minor"
     assert len(seen) > 2
@@ -237,9 +237,9 @@ def test_a_process_that_is_killed_at_any_request(tables: None, lake: BucketLake,
 
 @pytest.mark.full
 @pytest.mark.parametrize("action", ["merge", "resolve"])
-def test_a_process_that_is_killed(tables: None, lake: BucketLake, action: str) -> None:
+def test_a_process_that_is_killed(stored_tables: None, cloud: BucketLake, action: str) -> None:
     """SIGKILL at a random request that writes ends the process, its JVM and its workers."""
-    drawn = random.Random(f"{lake.fmt} {action}")
+    drawn = random.Random(f"{cloud.fmt} {action}")
     last, forwarded = drawn.randint(1, FEWEST), drawn.random() < 0.5
     writing, mutex = list[Request](), threading.Lock()
     words = ("sql", MERGE.format(table="t", rows=values(BATCH))) if action == "merge" else ("compact", action)
@@ -257,9 +257,9 @@ def test_a_process_that_is_killed(tables: None, lake: BucketLake, action: str) -
                 kill_session(child.pid)
             return LOST
 
-    with lake.server.proxy.faulty(kills):
-        command = [sys.executable, str(CHILD), json.dumps(lake.named), *words]
-        child = subprocess.Popen(command, env={**os.environ, **lake.environment}, start_new_session=True)
+    with cloud.server.proxy.faulty(kills):
+        command = [sys.executable, str(CHILD), json.dumps(cloud.named), *words]
+        child = subprocess.Popen(command, env={**os.environ, **cloud.environment}, start_new_session=True)
         assert child.wait() == KILLED
     where = f"{action} killed {'after' if forwarded else 'before'} {writing[-1]}"
-    check(lake, action, where, last)
+    check(cloud, action, where, last)

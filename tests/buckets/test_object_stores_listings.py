@@ -15,7 +15,7 @@ from trinity import Session, Table
 
 
 @pytest.fixture(params=["parquet", "delta"])
-def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str) -> BucketLake:
+def cloud(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str) -> BucketLake:
     """Return a catalog that finds names, and versions of tables, by listing."""
     return bucket_lake(str(request.param), object_server, bucket, {})
 
@@ -55,10 +55,10 @@ def version(number: int) -> str:
 
 @pytest.mark.parametrize("conflicts", [1, 3])
 def test_a_commit_that_no_listing_shows_is_not_put_over(
-    plain: Table, lake: BucketLake, object_server: ObjectServer, conflicts: int
+    plain: Table, cloud: BucketLake, object_server: ObjectServer, conflicts: int
 ) -> None:
     plain.append(ROWS)
-    with lake.connect() as other:
+    with cloud.connect() as other:
         other.table("plain").append(ROWS)
     with lagging(object_server.proxy, version(2), conflicts=conflicts) as left_out:
         assert plain.append(ROWS).version == 3
@@ -67,10 +67,10 @@ def test_a_commit_that_no_listing_shows_is_not_put_over(
 
 
 def test_a_transaction_that_no_listing_shows_is_not_made_twice(
-    plain: Table, lake: BucketLake, object_server: ObjectServer
+    plain: Table, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     plain.append(ROWS)
-    with lake.connect() as other:
+    with cloud.connect() as other:
         other.table("plain").append(ROWS, txn=("app", 1))
     with lagging(object_server.proxy, version(2)) as left_out:
         assert plain.append(ROWS, txn=("app", 1)).skipped
@@ -79,11 +79,11 @@ def test_a_transaction_that_no_listing_shows_is_not_made_twice(
 
 
 def test_a_reader_that_is_shown_an_older_version_reads_it_whole(
-    plain: Table, lake: BucketLake, object_server: ObjectServer
+    plain: Table, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     plain.append(ROWS)
     plain.append(ROWS)
-    with lake.connect() as fresh, lagging(object_server.proxy, version(2)) as left_out:
+    with cloud.connect() as fresh, lagging(object_server.proxy, version(2)) as left_out:
         found = fresh.table("plain")
         assert found.splits().version == 1
         assert len(stored(object_server, found)) == 2
@@ -91,11 +91,11 @@ def test_a_reader_that_is_shown_an_older_version_reads_it_whole(
     assert plain.splits().version == 2
 
 
-def test_a_name_that_no_listing_shows_is_taken(s3: Session, lake: BucketLake, object_server: ObjectServer) -> None:
+def test_a_name_that_no_listing_shows_is_taken(s3: Session, cloud: BucketLake, object_server: ObjectServer) -> None:
     """The table that has the name stays untouched."""
     plain = s3.create_table("plain", COLUMNS)
     plain.append(ROWS)
-    with lake.connect() as other, lagging(object_server.proxy, "_trinity/tables/.*/plain/") as left_out:
+    with cloud.connect() as other, lagging(object_server.proxy, "_trinity/tables/.*/plain/") as left_out:
         refusal("TABLE_ALREADY_EXISTS", lambda: other.create_table("plain", COLUMNS))
     assert left_out
     assert s3.table("plain").location == plain.location
@@ -103,10 +103,10 @@ def test_a_name_that_no_listing_shows_is_taken(s3: Session, lake: BucketLake, ob
 
 
 def test_a_vacuum_keeps_what_listings_do_not_show_yet(
-    plain: Table, lake: BucketLake, object_server: ObjectServer
+    plain: Table, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     plain.append(ROWS)
-    with lake.connect() as other:
+    with cloud.connect() as other:
         other.table("plain").append(ROWS)
     with lagging(object_server.proxy, version(2)):
         plain.vacuum("1 hour")

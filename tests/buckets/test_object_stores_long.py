@@ -48,10 +48,10 @@ def table(s3: Session) -> Table:
     return s3.create_table("t", [Column("k", "bigint")])
 
 
-def appends(lake: BucketLake, first: int, count: int) -> subprocess.Popen[bytes]:
+def appends(cloud: BucketLake, first: int, count: int) -> subprocess.Popen[bytes]:
     """Start a process that appends rows, one a commit; it gets the store's options from its environment."""
-    command = [sys.executable, "-c", APPENDS, json.dumps(lake.named), str(first), str(count)]
-    return subprocess.Popen(command, env={**os.environ, **lake.environment})
+    command = [sys.executable, "-c", APPENDS, json.dumps(cloud.named), str(first), str(count)]
+    return subprocess.Popen(command, env={**os.environ, **cloud.environment})
 
 
 def keys(server: ObjectServer, table: Table, column: str = "k") -> list[int]:
@@ -60,24 +60,24 @@ def keys(server: ObjectServer, table: Table, column: str = "k") -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "lake", ["parquet", "delta", "iceberg", "iceberg-postgres", "iceberg-rest", "iceberg-glue"], indirect=True
+    "cloud", ["parquet", "delta", "iceberg", "iceberg-postgres", "iceberg-rest", "iceberg-glue"], indirect=True
 )
-def test_eight_processes_lose_nothing(table: Table, object_server: ObjectServer, lake: BucketLake) -> None:
-    writers = [appends(lake, 25 * number, 25) for number in range(8)]
+def test_eight_processes_lose_nothing(table: Table, object_server: ObjectServer, cloud: BucketLake) -> None:
+    writers = [appends(cloud, 25 * number, 25) for number in range(8)]
     assert [writer.wait() for writer in writers] == [0] * 8
     assert keys(object_server, table) == list(range(200))
-    assert table.splits().version == FIRST[lake.fmt] + 200
+    assert table.splits().version == FIRST[cloud.fmt] + 200
 
 
-def test_processes_lose_no_increment(s3: Session, object_server: ObjectServer, lake: BucketLake) -> None:
+def test_processes_lose_no_increment(s3: Session, object_server: ObjectServer, cloud: BucketLake) -> None:
     """An UPDATE that has lost a race reads again, so each row version increments the previous one."""
     columns = [Column("id", "int"), Column("n", "int")]
     counters = s3.create_table("counters", columns, primary_key=["id"])
     whole = pa.int32()
     counters.upsert(pa.table({"id": pa.array([1, 2], whole), "n": pa.array([0, -1], whole)}))
     command, environment = (
-        [sys.executable, "-c", INCREMENTS, json.dumps(lake.named), "4"],
-        {**os.environ, **lake.environment},
+        [sys.executable, "-c", INCREMENTS, json.dumps(cloud.named), "4"],
+        {**os.environ, **cloud.environment},
     )
     writers = [subprocess.Popen(command, env=environment) for _ in range(3)]
     assert [writer.wait() for writer in writers] == [0] * 3
@@ -86,7 +86,7 @@ def test_processes_lose_no_increment(s3: Session, object_server: ObjectServer, l
 
 @pytest.mark.parametrize("forwarded", [False, True], ids=["before", "after"])
 def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
-    table: Table, object_server: ObjectServer, lake: BucketLake, forwarded: bool
+    table: Table, object_server: ObjectServer, cloud: BucketLake, forwarded: bool
 ) -> None:
     """The process is killed when the store receives one of its requests, or has answered it. Then it is run again."""
     number, survived = 0, False
@@ -104,11 +104,11 @@ def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
             return LOST
 
         with object_server.proxy.faulty(kills):
-            writers.append(appends(lake, number, 1))
+            writers.append(appends(cloud, number, 1))
             survived = writers[-1].wait() == 0
         found = keys(object_server, table)
         assert found in ([*range(number)], [*range(number + 1)])
-        assert appends(lake, number, 1).wait() == 0  # with the same txn
+        assert appends(cloud, number, 1).wait() == 0  # with the same txn
         assert keys(object_server, table) == [*range(number + 1)]
         number += 1
     assert number > 6
@@ -116,22 +116,22 @@ def test_a_writer_that_is_killed_at_a_request_commits_once_or_not(
 
 
 def test_a_table_of_a_thousand_commits_is_opened_by_few_requests(
-    table: Table, object_server: ObjectServer, lake: BucketLake
+    table: Table, object_server: ObjectServer, cloud: BucketLake
 ) -> None:
     for number in range(1000):
         table.append(pa.table({"k": [number]}))
-    command = [sys.executable, "-c", OPENS, json.dumps(lake.named)]
+    command = [sys.executable, "-c", OPENS, json.dumps(cloud.named)]
     with object_server.proxy.counting() as requests:
         done = subprocess.run(
-            command, env={**os.environ, **lake.environment}, capture_output=True, text=True, check=True
+            command, env={**os.environ, **cloud.environment}, capture_output=True, text=True, check=True
         )
     data = json.loads(done.stdout)
     assert len(data) == 1000
-    assert len(requests) <= {"parquet": 30, "delta": 30, "iceberg": 60}[lake.fmt], requests
+    assert len(requests) <= {"parquet": 30, "delta": 30, "iceberg": 60}[cloud.fmt], requests
     assert [r for r in requests if r.path.rpartition("/")[2] in data] == []
 
 
-@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
+@pytest.mark.parametrize("cloud", ["parquet"], indirect=True)
 def test_a_large_file_whose_upload_fails_leaves_the_table_as_it_was(table: Table, object_server: ObjectServer) -> None:
     count = 4_000_000
     rows = pa.table({"k": np.random.default_rng(1).permutation(count)})
@@ -150,7 +150,7 @@ def test_a_large_file_whose_upload_fails_leaves_the_table_as_it_was(table: Table
 
 
 def test_keys_that_expire_are_renewed_by_another_session(
-    table: Table, object_server: ObjectServer, lake: BucketLake
+    table: Table, object_server: ObjectServer, cloud: BucketLake
 ) -> None:
     rows = pa.table({"k": [1]})
 
@@ -159,9 +159,9 @@ def test_keys_that_expire_are_renewed_by_another_session(
         return Answer(403, b"<Error><Code>ExpiredToken</Code></Error>") if is_old else None
 
     with object_server.proxy.faulty(expires):
-        for call in (lambda: lake.connect(session_token="of-some-hour-ago"), lambda: table.append(rows)):
+        for call in (lambda: cloud.connect(session_token="of-some-hour-ago"), lambda: table.append(rows)):
             with pytest.raises(TrinityError, match="expired") as caught:
                 call()
             assert caught.value.code == "PERMISSION_DENIED"
-        with lake.connect():
+        with cloud.connect():
             assert table.append(rows).rows == 1

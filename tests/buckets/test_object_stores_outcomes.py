@@ -12,10 +12,12 @@ from tests.support.bucket_lake import (
     COLUMNS,
     FIRST,
     ROWS,
+    STORES,
     BucketLake,
     Server,
     bucket_lake,
     database_of,
+    lake_in_store,
     refusal,
     stored,
 )
@@ -30,52 +32,49 @@ def longer(*values: str) -> list[Any]:
     return [pytest.param(value, marks=pytest.mark.full) for value in values]
 
 
-KINDS = {"s3": "object_server", "gcs": "google_server", "azure": "azure_server"}
 LAKES = ["s3-parquet", *longer("s3-delta", "gcs-parquet", "gcs-delta", "azure-parquet", "azure-delta")]
 
 
 @pytest.fixture(params=LAKES)
-def there(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
+def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> BucketLake:
     """Return a catalog whose commits are objects, in each kind of store."""
-    kind, _, fmt = str(request.param).partition("-")
-    server: Server = request.getfixturevalue(KINDS[kind])
-    return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path))
+    return lake_in_store(request, tmp_path)
 
 
 @pytest.mark.parametrize("answer", ["throttled", *longer("failed", "refused", "expired", "lost")])
-def test_a_commit_that_cannot_be_asked_for_yet_is_made_once(there: BucketLake, answer: str) -> None:
+def test_a_commit_that_cannot_be_asked_for_yet_is_made_once(cloud: BucketLake, answer: str) -> None:
     """The put takes effect, its answer is lost, and reads of the object fail for a while."""
-    with there.connect() as session:
+    with cloud.connect() as session:
         table = session.create_table("plain", COLUMNS)
         faults = FaultSequence(COMMIT, "done", ("lost", *[answer] * 12))
-        with hurried(), playing(there.server.proxy, faults) as began:
-            assert table.append(ROWS).version == FIRST[there.fmt] + 1
+        with hurried(), playing(cloud.server.proxy, faults) as began:
+            assert table.append(ROWS).version == FIRST[cloud.fmt] + 1
         assert began()
-        assert len(stored(there.server, table)) == 2
-        assert table.append(ROWS).version == FIRST[there.fmt] + 2
+        assert len(stored(cloud.server, table)) == 2
+        assert table.append(ROWS).version == FIRST[cloud.fmt] + 2
 
 
 @pytest.mark.parametrize("effect", ["late", *longer("done", "undone")])
 @pytest.mark.parametrize("answer", ["expired", *longer("silent")])
-def test_a_commit_of_which_nobody_knows_has_a_code_of_its_own(there: BucketLake, effect: str, answer: str) -> None:
-    with there.connect() as session:
+def test_a_commit_of_which_nobody_knows_has_a_code_of_its_own(cloud: BucketLake, effect: str, answer: str) -> None:
+    with cloud.connect() as session:
         table = session.create_table("plain", COLUMNS)
         faults = FaultSequence(COMMIT, effect, ("silent", answer), repeats=True)
-        with hurried(), playing(there.server.proxy, faults):
+        with hurried(), playing(cloud.server.proxy, faults):
             message = refusal("COMMIT_STATE_UNKNOWN", lambda: table.append(ROWS, txn=("load", 1)))
         assert table.location in message
         assert "same txn" in message
-    with there.connect() as session:
+    with cloud.connect() as session:
         table = session.table("plain")
-        assert len(stored(there.server, table)) == (0 if effect == "undone" else 2)
+        assert len(stored(cloud.server, table)) == (0 if effect == "undone" else 2)
         assert table.append(ROWS, txn=("load", 1)).skipped == (effect != "undone")
-        assert len(stored(there.server, table)) == 2
+        assert len(stored(cloud.server, table)) == 2
 
 
 @pytest.mark.parametrize("change", ["delete", *longer("update", "merge", "keys")])
-def test_a_statement_of_which_nobody_knows_is_told_so(there: BucketLake, change: str) -> None:
+def test_a_statement_of_which_nobody_knows_is_told_so(cloud: BucketLake, change: str) -> None:
     """The store no longer answers reads of the newest version, whose settings the next attempt needs."""
-    with there.connect() as session:
+    with cloud.connect() as session:
         table = session.create_table("keyed", COLUMNS, primary_key=["k"])
         table.upsert(ROWS)
         acts = {
@@ -84,14 +83,14 @@ def test_a_statement_of_which_nobody_knows_is_told_so(there: BucketLake, change:
             "update": lambda: table.update("k = 1", {"v": "'z'"}),
             "merge": lambda: table.merge(ROWS, "t.k = s.k AND t.k = 1").when_matched_delete().execute(),
         }
-        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "done", ("lost",), repeats=True)):
+        with hurried(), playing(cloud.server.proxy, FaultSequence(COMMIT, "done", ("lost",), repeats=True)):
             refusal("COMMIT_STATE_UNKNOWN", acts[change])
         assert table.to_arrow().to_pylist() != ROWS.to_pylist()
 
 
-def test_a_commit_that_the_store_refuses_at_once_is_not_in_doubt(there: BucketLake) -> None:
+def test_a_commit_that_the_store_refuses_at_once_is_not_in_doubt(cloud: BucketLake) -> None:
     """Nor is a commit in doubt that gets an error as its answer, if the object can then be read."""
-    with there.connect() as session:
+    with cloud.connect() as session:
         table = session.create_table("plain", COLUMNS)
         for answer, code in {"refused": "PERMISSION_DENIED", "throttled": "FILESYSTEM_ERROR"}.items():
 
@@ -102,26 +101,26 @@ def test_a_commit_that_the_store_refuses_at_once_is_not_in_doubt(there: BucketLa
                 }
                 return answers[answer] if request.conditional else None
 
-            with hurried(), there.server.proxy.faulty(says):
+            with hurried(), cloud.server.proxy.faulty(says):
                 refusal(code, lambda: table.append(ROWS))
-        assert stored(there.server, table) == []
+        assert stored(cloud.server, table) == []
 
 
-@pytest.mark.parametrize("there", ["s3-parquet"], indirect=True)
-def test_files_that_a_commit_may_need_stay(there: BucketLake) -> None:
+@pytest.mark.parametrize("cloud", ["s3-parquet"], indirect=True)
+def test_files_that_a_commit_may_need_stay(cloud: BucketLake) -> None:
     """In a folder of others: the claim takes effect after the statement has failed, and then moves the staged files."""
-    place = f"{there.place}-folder"
-    pq.write_table(ROWS, f"{Location.of(place).for_arrow}/first.parquet", filesystem=there.server.files)
-    with there.connect() as session:
+    place = f"{cloud.place}-folder"
+    pq.write_table(ROWS, f"{Location.of(place).for_arrow}/first.parquet", filesystem=cloud.server.files)
+    with cloud.connect() as session:
         table = session.register("folder", "parquet", place)
-        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "late", ("silent",), repeats=True)):
+        with hurried(), playing(cloud.server.proxy, FaultSequence(COMMIT, "late", ("silent",), repeats=True)):
             refusal("COMMIT_STATE_UNKNOWN", lambda: table.append(ROWS))
-        assert len(stored(there.server, table)) == 4
+        assert len(stored(cloud.server, table)) == 4
 
 
-@pytest.mark.parametrize("there", ["s3-parquet"], indirect=True)
+@pytest.mark.parametrize("cloud", ["s3-parquet"], indirect=True)
 @pytest.mark.parametrize("effect", ["done", *longer("undone")])
-def test_a_name_of_which_nobody_knows_is_told_so(there: BucketLake, effect: str) -> None:
+def test_a_name_of_which_nobody_knows_is_told_so(cloud: BucketLake, effect: str) -> None:
     def made(request: Request, ask: Any) -> Answer | None:
         if "/_trinity/tables/" not in request.path or request.method != "PUT":
             return None
@@ -129,9 +128,9 @@ def test_a_name_of_which_nobody_knows_is_told_so(there: BucketLake, effect: str)
             ask()
         return LOST
 
-    with there.connect() as session, hurried(), there.server.proxy.faulty(lambda r, ask: made(r, ask) or _unseen(r)):
+    with cloud.connect() as session, hurried(), cloud.server.proxy.faulty(lambda r, ask: made(r, ask) or _unseen(r)):
         refusal("COMMIT_STATE_UNKNOWN", lambda: session.create_table("plain", COLUMNS))
-    with there.connect() as session:
+    with cloud.connect() as session:
         assert session.list_tables("lake", "default") == (["plain"] if effect == "done" else [])
         table = session.create_table("plain", COLUMNS, if_not_exists=True)
         assert table.append(ROWS).rows == 2
@@ -142,10 +141,10 @@ def _unseen(request: Request) -> Answer | None:
     return LOST if named and request.object.rpartition("/")[2].isdecimal() else None
 
 
-def test_what_nothing_hangs_on_is_not_in_doubt(there: BucketLake) -> None:
-    with there.connect() as session:
+def test_what_nothing_hangs_on_is_not_in_doubt(cloud: BucketLake) -> None:
+    with cloud.connect() as session:
         store = ObjectStore(session.create_table("plain", COLUMNS).location)
-        with hurried(), playing(there.server.proxy, FaultSequence(COMMIT, "undone", ("silent",), repeats=True)):
+        with hurried(), playing(cloud.server.proxy, FaultSequence(COMMIT, "undone", ("silent",), repeats=True)):
             refusal("FILESYSTEM_ERROR", lambda: store.put_if_absent("x", b"1", commits=False))
 
 
@@ -166,5 +165,5 @@ def test_what_statements_tell_of_drawn_faults_is_so(
 ) -> None:
     """A failure prints its history; ``play`` repeats it."""
     kind, fmt, seed = drawn
-    server: Server = request.getfixturevalue(KINDS[kind])
+    server: Server = request.getfixturevalue(STORES[kind])
     play(bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, tmp_path)), drawn_history(seed))

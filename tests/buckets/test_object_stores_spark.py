@@ -18,8 +18,8 @@ from trinity import Session
 
 
 @pytest.fixture
-def s3(lake: BucketLake, spark: SparkSession) -> Iterator[Session]:
-    with lake.connect() as session:
+def s3(cloud: BucketLake, spark: SparkSession) -> Iterator[Session]:
+    with cloud.connect() as session:
         yield session
 
 
@@ -33,13 +33,13 @@ def test_rows_that_tasks_write_are_merged(s3: Session) -> None:
 
 
 @pytest.mark.full
-def test_a_keyed_table_is_merged_changed_and_compacted(s3: Session, lake: BucketLake) -> None:
-    check_keyed(s3, lake.fmt)
+def test_a_keyed_table_is_merged_changed_and_compacted(s3: Session, cloud: BucketLake) -> None:
+    check_keyed(s3, cloud.fmt)
 
 
 @pytest.mark.full
-def test_a_plain_table_is_rewritten_and_its_changes_read(s3: Session, lake: BucketLake) -> None:
-    check_plain(s3, lake.fmt)
+def test_a_plain_table_is_rewritten_and_its_changes_read(s3: Session, cloud: BucketLake) -> None:
+    check_plain(s3, cloud.fmt)
 
 
 @pytest.mark.full
@@ -49,11 +49,11 @@ def test_a_resolved_table_is_read(s3: Session) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "lake",
+    "cloud",
     ["parquet", pytest.param("delta", marks=pytest.mark.full), pytest.param("iceberg", marks=pytest.mark.full)],
     indirect=True,
 )
-def test_workers_of_sources_reach_the_bucket(s3: Session, lake: BucketLake, tmp_path: Path) -> None:
+def test_workers_of_sources_reach_the_bucket(s3: Session, cloud: BucketLake, tmp_path: Path) -> None:
     """They lack Spark's environment variables, and get the keys with the list of files, where no output shows them."""
     s3.sql("CREATE TABLE t (k INT, v STRING, PRIMARY KEY (k))")
     s3.sql("CREATE TABLE copy (k INT, v STRING, PRIMARY KEY (k))")
@@ -74,8 +74,8 @@ def test_workers_of_sources_reach_the_bucket(s3: Session, lake: BucketLake, tmp_
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
+@pytest.mark.parametrize("cloud", ["parquet"], indirect=True)
 @pytest.mark.parametrize("answer", [LOST, Answer(503), None], ids=["lost", "throttled", "silent"])
 @pytest.mark.usefixtures("spark")
-def test_a_store_that_fails_spark_is_told_soon(lake: BucketLake, answer: Answer | None) -> None:
-    check_patience(lake, answer)
+def test_a_store_that_fails_spark_is_told_soon(cloud: BucketLake, answer: Answer | None) -> None:
+    check_patience(cloud, answer)

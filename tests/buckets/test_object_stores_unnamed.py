@@ -19,18 +19,18 @@ DENIED = Answer(403, b"<Error><Code>AccessDenied</Code></Error>")
 
 
 @pytest.fixture(params=["parquet", "delta"])
-def lake(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str) -> BucketLake:
+def cloud(request: pytest.FixtureRequest, object_server: ObjectServer, bucket: str) -> BucketLake:
     """Return a catalog that keeps its names in the bucket."""
     return bucket_lake(str(request.param), object_server, bucket, {})
 
 
-def dropped(session: Session, lake: BucketLake) -> Table:
+def dropped(session: Session, cloud: BucketLake) -> Table:
     """Drop a table whose files cannot be deleted at that time."""
     table = session.create_table("t", COLUMNS)
     table.append(ROWS)
-    with lake.server.proxy.faulty(lambda request, ask: DENIED if "delete" in request.path else None):
+    with cloud.server.proxy.faulty(lambda request, ask: DENIED if "delete" in request.path else None):
         session.drop_table("t")
-    assert len(objects(lake.server, table.location)) > 2
+    assert len(objects(cloud.server, table.location)) > 2
     return table
 
 
@@ -39,12 +39,12 @@ def named(request: Request) -> bool:
     return request.method == "PUT" and "/_trinity/tables/" in request.path
 
 
-def unmade(session: Session, lake: BucketLake) -> list[str]:
+def unmade(session: Session, cloud: BucketLake) -> list[str]:
     """Fail to create a table when it gets its name, and return the names of the objects that this leaves."""
-    before = set(objects(lake.server, lake.place))
-    with lake.server.proxy.faulty(lambda request, ask: DENIED if named(request) else None):
+    before = set(objects(cloud.server, cloud.place))
+    with cloud.server.proxy.faulty(lambda request, ask: DENIED if named(request) else None):
         refusal("PERMISSION_DENIED", lambda: session.create_table("t", COLUMNS))
-    return sorted(set(objects(lake.server, lake.place)) - before)
+    return sorted(set(objects(cloud.server, cloud.place)) - before)
 
 
 def swept(session: Session, retain: str = "0 seconds") -> int:
@@ -54,25 +54,25 @@ def swept(session: Session, retain: str = "0 seconds") -> int:
     return sum(kept.vacuumed.files for kept in done if kept.vacuumed)
 
 
-def test_what_a_drop_and_a_create_have_left_goes(s3: Session, plain: Table, lake: BucketLake) -> None:
+def test_what_a_drop_and_a_create_have_left_goes(s3: Session, plain: Table, cloud: BucketLake) -> None:
     plain.append(ROWS)
     empty = s3.create_table("empty", COLUMNS)
-    gone, left = dropped(s3, lake), unmade(s3, lake)
+    gone, left = dropped(s3, cloud), unmade(s3, cloud)
     assert left
     assert swept(s3, "1 day") == 0
-    there = len(left) + len(objects(lake.server, gone.location))
+    there = len(left) + len(objects(cloud.server, gone.location))
     assert swept(s3) == there
     assert swept(s3) == 0
-    assert objects(lake.server, gone.location) == []
-    assert not set(left) & set(objects(lake.server, lake.place))
-    assert len(stored(lake.server, plain)) == 2
+    assert objects(cloud.server, gone.location) == []
+    assert not set(left) & set(objects(cloud.server, cloud.place))
+    assert len(stored(cloud.server, plain)) == 2
     assert empty.append(ROWS).rows == 2
     assert s3.create_table("t", COLUMNS).append(ROWS).rows == 2
 
 
-def test_what_others_put_there_stays(s3: Session, plain: Table, lake: BucketLake) -> None:
+def test_what_others_put_there_stays(s3: Session, plain: Table, cloud: BucketLake) -> None:
     """A vacuum keeps the files of a table that no name records as dropped."""
-    store = ObjectStore(f"{lake.place}/default/theirs-0123456789abcdef")
+    store = ObjectStore(f"{cloud.place}/default/theirs-0123456789abcdef")
     for name in ("metadata/00000.metadata.json", "data/part.parquet"):
         store.put(name, b"{}")
     s3.drop_table("plain")
@@ -82,26 +82,26 @@ def test_what_others_put_there_stays(s3: Session, plain: Table, lake: BucketLake
     assert [entry.path for entry in store.list()] == ["data/part.parquet", "metadata/00000.metadata.json"]
 
 
-def test_a_table_that_is_swept_before_it_has_its_name_is_not_made(s3: Session, lake: BucketLake) -> None:
+def test_a_table_that_is_swept_before_it_has_its_name_is_not_made(s3: Session, cloud: BucketLake) -> None:
     removed: list[int] = []
 
     def sweeps(request: Request, ask: Any) -> None:
         if named(request) and not removed:
             removed.append(0)
-            with lake.connect() as other:
+            with cloud.connect() as other:
                 removed.append(swept(other))
 
-    with lake.server.proxy.faulty(sweeps):
+    with cloud.server.proxy.faulty(sweeps):
         assert "make it again" in refusal("TRANSACTION_CONFLICT", lambda: s3.create_table("t", COLUMNS))
     assert removed[1] > 0
     assert s3.list_tables("lake", "default") == []
     assert s3.create_table("t", COLUMNS).append(ROWS).rows == 2
 
 
-def test_a_table_that_gets_its_name_while_it_is_swept_stays(s3: Session, lake: BucketLake) -> None:
-    [first, *_] = unmade(s3, lake)
+def test_a_table_that_gets_its_name_while_it_is_swept_stays(s3: Session, cloud: BucketLake) -> None:
+    [first, *_] = unmade(s3, cloud)
     place = "/".join(first.split("/")[first.split("/").index("default") :][:2])
-    names = NameLog(ObjectStore(Location.of(lake.place)), "_trinity/tables")
+    names = NameLog(ObjectStore(Location.of(cloud.place)), "_trinity/tables")
     late: list[str] = []
 
     def names_it(request: Request, ask: Any) -> None:
@@ -109,9 +109,9 @@ def test_a_table_that_gets_its_name_while_it_is_swept_stays(s3: Session, lake: B
             late.append(place)
             names.take("default", "t", location=place)
 
-    with lake.server.proxy.faulty(names_it):
+    with cloud.server.proxy.faulty(names_it):
         assert swept(s3) == 0
     assert late
     table = s3.table("t")
     assert table.append(ROWS).rows == 2
-    assert not [name for name in objects(lake.server, table.location) if name.endswith("-going")]
+    assert not [name for name in objects(cloud.server, table.location) if name.endswith("-going")]

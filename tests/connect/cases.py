@@ -18,7 +18,7 @@ COLUMNS = [Column("id", "string"), Column("ts", "bigint"), Column("amount", "dou
 
 
 @pytest.fixture
-def lake(session: Session, fmt: str) -> Table:
+def orders(session: Session, fmt: str) -> Table:
     """Make a keyed table with a log, a sidecar and a base."""
     made = session.create_table(f"{fmt}.default.lake", COLUMNS, primary_key=["id"], properties={"watermark-key": "ts"})
     made.upsert(pa.table({"id": ["a", "b", "c"], "ts": [1, 1, 1], "amount": [1.0, 2.0, 3.0]}))
@@ -42,47 +42,47 @@ def test_a_warehouse_has_the_formats_that_need_no_jvm(session: Session) -> None:
     assert sorted(session.catalogs) == ["iceberg", "parquet"]
 
 
-def test_a_frame_outlives_the_views_of_its_statement_and_what_is_written_later(lake: Table) -> None:
+def test_a_frame_outlives_the_views_of_its_statement_and_what_is_written_later(orders: Table) -> None:
     """The frame reads the versions that were newest when it was made."""
-    session, name = lake.session, lake.name
+    session, name = orders.session, orders.name
     rows = session.sql(f"WITH q AS (SELECT * FROM {name}) SELECT id, amount FROM q WHERE '{{' <> '}}' ORDER BY id")
-    lake.upsert(pa.table({"id": ["a"], "ts": [9], "amount": [9.0]}))
+    orders.upsert(pa.table({"id": ["a"], "ts": [9], "amount": [9.0]}))
     assert amounts(rows) == NOW
     assert not [view for view in session.spark.catalog.listTables() if view.name.startswith("_trinity")]
     assert amounts(session.sql(f"SELECT * FROM {name}")) == {**NOW, "a": 9.0}
 
 
-def test_frames_of_the_client_are_sources(lake: Table, spark: SparkSession) -> None:
-    lake.upsert(spark.createDataFrame([("e", 5, 5.0)], "id string, ts bigint, amount double"))
+def test_frames_of_the_client_are_sources(orders: Table, spark: SparkSession) -> None:
+    orders.upsert(spark.createDataFrame([("e", 5, 5.0)], "id string, ts bigint, amount double"))
     source = spark.createDataFrame([("a", 100.0), ("f", 6.0)], "id string, amount double").alias("u")
     done = (
-        lake.merge(source, "t.id = u.id")
+        orders.merge(source, "t.id = u.id")
         .when_matched_update({"amount": "u.amount"})
         .when_not_matched_insert({"id": "u.id", "ts": "1", "amount": F.col("u.amount")})
         .execute()
     )
     assert (done.updated, done.inserted) == (1, 1)
-    assert amounts(lake.to_df()) == {**NOW, "a": 100.0, "e": 5.0, "f": 6.0}
+    assert amounts(orders.to_df()) == {**NOW, "a": 100.0, "e": 5.0, "f": 6.0}
 
 
-def test_sql_changes_resolves_and_travels(lake: Table) -> None:
-    session, name = lake.session, lake.name
+def test_sql_changes_resolves_and_travels(orders: Table) -> None:
+    session, name = orders.session, orders.name
     session.sql(f"UPDATE {name} SET amount = amount + 1 WHERE id IN (SELECT lower('A'))")
     session.sql(f"DELETE FROM {name} WHERE id = 'c'")
     now = {"a": 2.0, "b": 20.0, "d": 4.0}
-    version = lake.splits().version
-    lake.compact("resolve")
-    assert amounts(lake.to_df()) == now
-    lake.compact(full=True)
-    assert amounts(lake.to_df(where="amount > 3")) == {"b": 20.0, "d": 4.0}
+    version = orders.splits().version
+    orders.compact("resolve")
+    assert amounts(orders.to_df()) == now
+    orders.compact(full=True)
+    assert amounts(orders.to_df(where="amount > 3")) == {"b": 20.0, "d": 4.0}
     assert amounts(session.sql(f"SELECT * FROM {name} VERSION AS OF {version - 2}")) == NOW
-    kinds = [row._change_type for row in lake.changes(version - 2, version).collect()]
+    kinds = [row._change_type for row in orders.changes(version - 2, version).collect()]
     assert sorted(kinds) == ["delete", "update_postimage", "update_preimage"]
 
 
-def test_changes_are_applied(lake: Table, spark: SparkSession) -> None:
+def test_changes_are_applied(orders: Table, spark: SparkSession) -> None:
     events = spark.createDataFrame([("a", 5, 7.0, 1), ("a", 4, 6.0, 2)], "id string, ts bigint, amount double, n int")
-    name, session = f"{lake.name.catalog}.default.followed", lake.session
+    name, session = f"{orders.name.catalog}.default.followed", orders.session
     trinity.apply_changes(events, name, keys=["id"], sequence_by=F.struct("ts", "n"), session=session)
     assert amounts(session.table(name).to_df()) == {"a": 7.0}
 
@@ -122,22 +122,22 @@ def test_n2_a_function_of_the_sessions_that_hides_sparks_own_is_refused(session:
         session.create_table("parquet.default.d", [Column("id", "int"), Column("x", "double", default="cbrt(1.5)")])
 
 
-def test_n3_settings_that_change_what_sql_means_are_refused_by_name(lake: Table, spark: SparkSession) -> None:
+def test_n3_settings_that_change_what_sql_means_are_refused_by_name(orders: Table, spark: SparkSession) -> None:
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
         with refused("CONFIGURATION_INVALID", "spark.sql.ansi.enabled"):
-            lake.to_df()
+            orders.to_df()
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
-    assert amounts(lake.to_df()) == NOW
+    assert amounts(orders.to_df()) == NOW
 
 
-def test_what_needs_the_jvm_is_refused_by_name(lake: Table, spark: SparkSession, tmp_path: Path) -> None:
+def test_what_needs_the_jvm_is_refused_by_name(orders: Table, spark: SparkSession, tmp_path: Path) -> None:
     with refused("CONFIGURATION_INVALID", "Catalog 'd'"):
         trinity.connect(catalogs={"d": {"connector": "delta", "warehouse": str(tmp_path / "d")}}, spark=spark)
     stream = spark.readStream.format("rate").load()
     with refused("CONFIGURATION_INVALID", "stream"):
-        lake.stream_writer(stream, checkpoint=tmp_path / "checkpoint")
+        orders.stream_writer(stream, checkpoint=tmp_path / "checkpoint")
 
 
 @pytest.mark.parametrize(
@@ -152,34 +152,34 @@ def test_what_needs_the_jvm_is_refused_by_name(lake: Table, spark: SparkSession,
     ],
 )
 @pytest.mark.parametrize("fmt", ["parquet"])
-def test_errors_are_told_when_the_statement_is_made(lake: Table, text: str, code: str) -> None:
+def test_errors_are_told_when_the_statement_is_made(orders: Table, text: str, code: str) -> None:
     with refused(code):
-        lake.session.sql(text)
+        orders.session.sql(text)
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])
-def test_a_missing_file_is_named(lake: Table) -> None:
-    file = next(f for f in lake.splits().files if f.rows == 3)
+def test_a_missing_file_is_named(orders: Table) -> None:
+    file = next(f for f in orders.splits().files if f.rows == 3)
     Path(file.path.removeprefix("file://")).unlink()
     with refused("BAD_DATA", Path(file.path).name):
-        lake.to_df().collect()
+        orders.to_df().collect()
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])
-def test_explain_says_how_a_statement_runs(lake: Table) -> None:
-    text = lake.session.sql(f"EXPLAIN UPDATE {lake.name} SET amount = 0").collect()[0][0]
+def test_explain_says_how_a_statement_runs(orders: Table) -> None:
+    text = orders.session.sql(f"EXPLAIN UPDATE {orders.name} SET amount = 0").collect()[0][0]
     assert "row change paradigm" in text
     assert "Physical Plan" in text
-    assert "Physical Plan" in lake.session.sql(f"EXPLAIN SELECT * FROM {lake.name}").collect()[0][0]
+    assert "Physical Plan" in orders.session.sql(f"EXPLAIN SELECT * FROM {orders.name}").collect()[0][0]
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])
-def test_a_temporary_view_comes_before_a_table(lake: Table, spark: SparkSession) -> None:
+def test_a_temporary_view_comes_before_a_table(orders: Table, spark: SparkSession) -> None:
     spark.range(3).createOrReplaceTempView("lake")
     try:
-        assert lake.session.sql("SELECT * FROM lake").count() == 3
+        assert orders.session.sql("SELECT * FROM lake").count() == 3
         with refused("NOT_SUPPORTED"):
-            lake.session.sql("DELETE FROM lake")
+            orders.session.sql("DELETE FROM lake")
     finally:
         spark.catalog.dropTempView("lake")
 

@@ -39,7 +39,7 @@ ROWS: list[dict[str, object]] = [
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     with open_lake(tmp_path, monkeypatch) as session:
         yield session
 
@@ -65,27 +65,27 @@ def reads_the_same(folder: Path, lake: Session, where: str = "") -> None:
     assert where or rows_of(lake.table("t").to_arrow()) == rows_of(wanted)
 
 
-def test_all_types_and_the_bounds_of_files(lake: Session, tmp_path: Path) -> None:
-    lake.sql(f"CREATE TABLE t ({TYPES})")
-    table = lake.table("t")
+def test_all_types_and_the_bounds_of_files(opened: Session, tmp_path: Path) -> None:
+    opened.sql(f"CREATE TABLE t ({TYPES})")
+    table = opened.table("t")
     schema = table.to_arrow().schema
     for row in ROWS:  # a file each, so that bounds leave some out
         table.append(pa.Table.from_pylist([row], schema))
-    reads_the_same(tmp_path, lake)
+    reads_the_same(tmp_path, opened)
     for where in ("i > 1", "l > 9007199254740992", "n = 1.5", "x >= 'it'", "a < DATE '1970-01-01'", "i IS NULL"):
-        reads_the_same(tmp_path, lake, f"WHERE {where}")
+        reads_the_same(tmp_path, opened, f"WHERE {where}")
 
 
-def test_changed_columns_and_changed_rows(lake: Session, tmp_path: Path) -> None:
-    lake.sql("CREATE TABLE t (a INT, b INT, c STRING)")
-    lake.sql("INSERT INTO t VALUES (1, 10, 'x'), (2, 20, 'y'), (3, 30, NULL)")
+def test_changed_columns_and_changed_rows(opened: Session, tmp_path: Path) -> None:
+    opened.sql("CREATE TABLE t (a INT, b INT, c STRING)")
+    opened.sql("INSERT INTO t VALUES (1, 10, 'x'), (2, 20, 'y'), (3, 30, NULL)")
     for change in ("RENAME COLUMN b TO old", "RENAME COLUMN a TO b", "ALTER COLUMN b TYPE BIGINT", "DROP COLUMN c",
                    "ADD COLUMN c INT"):  # fmt: skip
-        lake.sql(f"ALTER TABLE t {change}")
-    lake.sql("INSERT INTO t (b, old, c) VALUES (5000000000, 40, 7)")
-    lake.sql("UPDATE t SET old = 0 WHERE b = 2")
-    lake.sql("DELETE FROM t WHERE b = 3")
-    reads_the_same(tmp_path, lake)
+        opened.sql(f"ALTER TABLE t {change}")
+    opened.sql("INSERT INTO t (b, old, c) VALUES (5000000000, 40, 7)")
+    opened.sql("UPDATE t SET old = 0 WHERE b = 2")
+    opened.sql("DELETE FROM t WHERE b = 3")
+    reads_the_same(tmp_path, opened)
 
 
 def upserted(lake: Session, options: str) -> Table:
@@ -118,19 +118,21 @@ def resolve_twice(lake: Session, table: Table) -> None:
 
 @pytest.mark.parametrize("options", ["", "TBLPROPERTIES ('watermark-key' = 'w')", "TBLPROPERTIES ('bucket' = '3')"])
 @pytest.mark.parametrize("care", [full, resolve, resolve_twice])
-def test_compacted_tables(care: Callable[[Session, Table], None], options: str, lake: Session, tmp_path: Path) -> None:
-    table = upserted(lake, options)
-    care(lake, table)
-    reads_the_same(tmp_path, lake)
-    reads_the_same(tmp_path, lake, "WHERE k > 20")
+def test_compacted_tables(
+    care: Callable[[Session, Table], None], options: str, opened: Session, tmp_path: Path
+) -> None:
+    table = upserted(opened, options)
+    care(opened, table)
+    reads_the_same(tmp_path, opened)
+    reads_the_same(tmp_path, opened, "WHERE k > 20")
 
 
-def test_partitions_and_earlier_versions(lake: Session, tmp_path: Path) -> None:
-    lake.sql("CREATE TABLE t (day DATE, n INT) PARTITIONED BY (day)")
-    lake.sql("INSERT INTO t VALUES (DATE '2024-01-01', 1), (DATE '2024-01-02', 2), (NULL, 3)")
-    before = lake.table("t").to_arrow()
+def test_partitions_and_earlier_versions(opened: Session, tmp_path: Path) -> None:
+    opened.sql("CREATE TABLE t (day DATE, n INT) PARTITIONED BY (day)")
+    opened.sql("INSERT INTO t VALUES (DATE '2024-01-01', 1), (DATE '2024-01-02', 2), (NULL, 3)")
+    before = opened.table("t").to_arrow()
     [snapshot] = by_duckdb(tmp_path, "SELECT max(snapshot_id) AS n FROM ducklake_snapshots('lake')").to_pylist()
-    lake.sql("DELETE FROM t WHERE n = 2")
-    reads_the_same(tmp_path, lake)
+    opened.sql("DELETE FROM t WHERE n = 2")
+    reads_the_same(tmp_path, opened)
     found = by_duckdb(tmp_path, f'FROM lake."default".t AT (VERSION => {snapshot["n"]})')
     assert rows_of(found.cast(before.schema)) == rows_of(before)

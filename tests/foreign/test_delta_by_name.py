@@ -18,7 +18,7 @@ from trinity import Session
 
 
 @pytest.fixture
-def shop(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+def named(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     """Make a schema in Spark with a Delta table that names its key, one without, a table of files, and a view."""
     name = f"shop_{uuid.uuid4().hex[:8]}"
     spark.sql(f"CREATE SCHEMA {name} LOCATION '{tmp_path}/shop'")
@@ -35,22 +35,22 @@ def shop(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def by_name(spark: SparkSession, warehouse: Path, shop: str) -> Iterator[Session]:
+def by_name(spark: SparkSession, warehouse: Path, named: str) -> Iterator[Session]:
     catalogs = {"lake": {"connector": "delta", "spark_catalog": "spark_catalog"}}
-    with trinity.connect(warehouse, spark=spark, catalogs=catalogs, catalog="lake", schema=shop) as opened:
+    with trinity.connect(warehouse, spark=spark, catalogs=catalogs, catalog="lake", schema=named) as opened:
         yield opened
 
 
-def test_tables_are_found_read_and_written(by_name: Session, spark: SparkSession, shop: str) -> None:
-    assert by_name.list_tables("lake", shop) == ["elsewhere", "orders"]
-    assert shop in by_name.connector("lake").metadata.list_schemas()
+def test_tables_are_found_read_and_written(by_name: Session, spark: SparkSession, named: str) -> None:
+    assert by_name.list_tables("lake", named) == ["elsewhere", "orders"]
+    assert named in by_name.connector("lake").metadata.list_schemas()
     orders = by_name.table("orders")
     assert orders.upsert(pa.table({"id": [1, 3], "ts": [2, 1], "Location": ["newer", "c"]})).version == 2
     by_name.sql("INSERT INTO orders VALUES (2, 0, 'late')")
     assert by_name.sql("SELECT id, location FROM orders ORDER BY id").collect() == [(1, "newer"), (2, "b"), (3, "c")]
-    assert spark.table(f"{shop}.orders").count() == 5  # Spark sees row versions, until a compaction
+    assert spark.table(f"{named}.orders").count() == 5  # Spark sees row versions, until a compaction
     orders.compact()
-    assert sorted(tuple(r) for r in spark.table(f"{shop}.orders").collect()) == [
+    assert sorted(tuple(r) for r in spark.table(f"{named}.orders").collect()) == [
         (1, 2, "newer"),
         (2, 1, "b"),
         (3, 1, "c"),
@@ -60,7 +60,7 @@ def test_tables_are_found_read_and_written(by_name: Session, spark: SparkSession
     assert by_name.sql("SELECT count(*) FROM parquet.default.copied").collect() == [(3,)]
 
 
-def test_what_is_no_delta_table_or_not_there_is_said(by_name: Session, spark: SparkSession, shop: str) -> None:
+def test_what_is_no_delta_table_or_not_there_is_said(by_name: Session, spark: SparkSession, named: str) -> None:
     assert "is a table of parquet" in refusal("NOT_SUPPORTED", lambda: by_name.table("files"))
     assert "is a view" in refusal("NOT_SUPPORTED", lambda: by_name.table("seen"))
     assert "orders" in refusal("TABLE_NOT_FOUND", lambda: by_name.table("order"))
@@ -68,11 +68,11 @@ def test_what_is_no_delta_table_or_not_there_is_said(by_name: Session, spark: Sp
     refusal("SCHEMA_NOT_FOUND", lambda: by_name.list_tables("lake", "nowhere"))
     for statement in (
         "CREATE TABLE made (id INT, PRIMARY KEY (id))", "DROP TABLE orders", "CREATE SCHEMA lake.made",
-        f"DROP SCHEMA lake.{shop}",
+        f"DROP SCHEMA lake.{named}",
     ):  # fmt: skip
         message = refusal("NOT_SUPPORTED", lambda text=statement: by_name.sql(text))
         assert "say it to Spark" in message or "leaves DROP TABLE to the engine that made it" in message
-    assert spark.table(f"{shop}.orders").count() == 2
+    assert spark.table(f"{named}.orders").count() == 2
 
 
 def test_options_of_the_catalog(spark: SparkSession, warehouse: Path) -> None:

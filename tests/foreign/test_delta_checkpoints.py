@@ -25,7 +25,7 @@ from trinity import Session, Table
 from trinity.storage import ObjectStore
 from trinity_delta.checkpoint_files import read_checkpoint
 
-in_a_bucket = pytest.mark.parametrize("lake", ["delta"], indirect=True)
+in_a_bucket = pytest.mark.parametrize("cloud", ["delta"], indirect=True)
 
 
 def checkpoints(server: ObjectServer, place: str) -> list[int]:
@@ -46,21 +46,21 @@ def put(server: ObjectServer, folder: Path, place: str) -> None:
     pf.copy_files(str(folder), place.removeprefix("s3://"), pf.LocalFileSystem(), server.files)
 
 
-def ids_of(table: Table, lake: BucketLake) -> list[int]:
+def ids_of(table: Table, cloud: BucketLake) -> list[int]:
     """Return the ids in the files that delta-rs lists with its own access to the bucket."""
-    others = by_delta_rs(table, lake)
+    others = by_delta_rs(table, cloud)
     paths = [f"{table.location}/{unquote(path)}" for path in pa.table(others.get_add_actions())["path"].to_pylist()]
-    read = [pq.read_table(path.removeprefix("s3://"), filesystem=lake.server.files) for path in paths]
+    read = [pq.read_table(path.removeprefix("s3://"), filesystem=cloud.server.files) for path in paths]
     return sorted(pa.concat_tables(read)["id"].to_pylist())
 
 
 @in_a_bucket
 @pytest.mark.parametrize("kind", CLEANED)
 def test_a_log_that_begins_with_a_checkpoint_of_any_kind(
-    s3: Session, lake: BucketLake, object_server: ObjectServer, tmp_path: Path, kind: str
+    s3: Session, cloud: BucketLake, object_server: ObjectServer, tmp_path: Path, kind: str
 ) -> None:
     cleaned(tmp_path / "t", kind)
-    place = f"{lake.place}/others"
+    place = f"{cloud.place}/others"
     put(object_server, tmp_path / "t", place)
     table = s3.register("t", "delta", place, {"primary-key": "id"})
     assert len(table.splits().files) == 4
@@ -70,12 +70,12 @@ def test_a_log_that_begins_with_a_checkpoint_of_any_kind(
     newest = checkpoints(object_server, place)[-1]
     assert newest == 10
     live = [1, 2, 3, 9, *range(20, 30)]
-    assert ids_of(table, lake) == live
+    assert ids_of(table, cloud) == live
     for name in objects(object_server, f"{place}/_delta_log"):  # as a clean-up does
         if name.rpartition("/")[2][:20] < f"{newest:020d}" or "_sidecars" in name:
             object_server.files.delete_file(name)
-    assert ids_of(table, lake) == live
-    with lake.connect() as other:
+    assert ids_of(table, cloud) == live
+    with cloud.connect() as other:
         assert len(other.table("t").splits().files) == len(live)
     if kind == "values":
         stats = [json.loads(add["stats"]) for add in added(object_server, place, newest) if len(add["path"]) < 10]
@@ -86,12 +86,12 @@ def test_a_log_that_begins_with_a_checkpoint_of_any_kind(
 
 @in_a_bucket
 def test_files_without_statistics_are_in_the_checkpoint(
-    s3: Session, lake: BucketLake, object_server: ObjectServer, tmp_path: Path
+    s3: Session, cloud: BucketLake, object_server: ObjectServer, tmp_path: Path
 ) -> None:
     log = Log.of(tmp_path / "t", PLAIN)
     for number, stats in enumerate((None, "{}", "{")):
         log.append(rows(number), f"{number}.parquet", stats=stats)
-    place = f"{lake.place}/others"
+    place = f"{cloud.place}/others"
     put(object_server, tmp_path / "t", place)
     table = s3.register("t", "delta", place, {"primary-key": "id"})
     for number in range(10, 20):
@@ -107,19 +107,19 @@ def test_files_without_statistics_are_in_the_checkpoint(
 
 @in_a_bucket
 def test_other_writers_take_the_versions_that_were_to_have_one(
-    s3: Session, lake: BucketLake, object_server: ObjectServer
+    s3: Session, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
     """Trinity commits only the odd versions; delta-rs writes no checkpoint."""
-    place = f"{lake.place}/others"
-    append_by_delta_rs(lake, place, 0, rows=rows(0))
+    place = f"{cloud.place}/others"
+    append_by_delta_rs(cloud, place, 0, rows=rows(0))
     table = s3.register("t", "delta", place, {"primary-key": "id"})
     for number in range(1, 60, 2):
         table.upsert(rows(number))
-        append_by_delta_rs(lake, place, 0, rows=rows(number + 1))
+        append_by_delta_rs(cloud, place, 0, rows=rows(number + 1))
     found = checkpoints(object_server, place)
     assert found
     assert all(later - earlier <= 21 for earlier, later in zip([0, *found], [*found, 60], strict=True))
-    assert ids_of(table, lake) == list(range(61))
+    assert ids_of(table, cloud) == list(range(61))
 
 
 def test_a_log_of_many_commits_without_a_checkpoint_is_told(tmp_path: Path) -> None:

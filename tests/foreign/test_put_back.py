@@ -169,11 +169,11 @@ def test_a_table_is_put_back_twice_and_its_first_files_are_there_again(table: Ta
     assert stored(table) == stored(elsewhere(table)) == [1, 3]
 
 
-@pytest.mark.parametrize("lake", ["parquet", "delta"], indirect=True)
+@pytest.mark.parametrize("cloud", ["parquet", "delta"], indirect=True)
 def test_a_session_reads_what_was_written_since_in_a_bucket(
-    s3: Session, plain: Table, lake: BucketLake, object_server: ObjectServer
+    s3: Session, plain: Table, cloud: BucketLake, object_server: ObjectServer
 ) -> None:
-    log = {"parquet": "/_trinity/log/", "delta": "/_delta_log/"}[lake.fmt]
+    log = {"parquet": "/_trinity/log/", "delta": "/_delta_log/"}[cloud.fmt]
     plain.append(ROWS)
     before = set(objects(object_server, plain.location))
     plain.append(ROWS)
@@ -182,7 +182,7 @@ def test_a_session_reads_what_was_written_since_in_a_bucket(
     for name in set(objects(object_server, plain.location)) - before:
         if log in f"/{name}":
             object_server.files.delete_file(name)
-    with lake.connect() as other:
+    with cloud.connect() as other:
         other.table("plain").append(pa.table({"k": pa.array([7, 8, 9], pa.int32()), "v": ["x", "y", "z"]}))
         assert other.table("plain").splits().version == reached.version
         other.table("plain").append(ROWS)

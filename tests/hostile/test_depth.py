@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
-from tests.journal.conftest import hr, model, opened, plain  # noqa: F401 - fixtures
+from tests.journal.conftest import connect, hr, model, postgres  # noqa: F401 - fixtures
 from trinity import Column, Session, Table, TrinityError, dbapi
 from trinity.definition.define import define_table
 from trinity.engine.reading.files import prune

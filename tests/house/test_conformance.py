@@ -82,8 +82,8 @@ def test_adapter_conforms_when_reads_know_their_rows(connector: str, spark: Spar
 
 
 @pytest.mark.full
-def test_adapter_conforms_in_a_bucket(lake: BucketLake, spark: SparkSession, tmp_path: Path) -> None:
-    options = lake.settings()
+def test_adapter_conforms_in_a_bucket(cloud: BucketLake, spark: SparkSession, tmp_path: Path) -> None:
+    options = cloud.settings()
     report = run_check(options.pop("connector"), spark, budget=BUDGET, folder=tmp_path, options=options)
     assert report.conforms, report.text()
     assert report.tally.observations["merge-sinks"] == len(SINK_CHECKS)
@@ -91,11 +91,11 @@ def test_adapter_conforms_in_a_bucket(lake: BucketLake, spark: SparkSession, tmp
 
 
 @pytest.mark.parametrize(
-    "lake", ["parquet", *(pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg"))], indirect=True
+    "cloud", ["parquet", *(pytest.param(f, marks=pytest.mark.full) for f in ("delta", "iceberg"))], indirect=True
 )
-def test_what_an_adapter_declares_is_verified_in_a_bucket(lake: BucketLake, tmp_path: Path) -> None:
+def test_what_an_adapter_declares_is_verified_in_a_bucket(cloud: BucketLake, tmp_path: Path) -> None:
     """Tables of folders keep their names in the bucket; that is not reported."""
-    options = lake.settings()
+    options = cloud.settings()
     report = run_check(options.pop("connector"), None, "capabilities", folder=tmp_path, options=options)
     assert report.conforms, report.text()
     assert report.undeclared == []  # neither Iceberg's commits, whose metadata are put there, and whose names are not

@@ -19,7 +19,7 @@ from trinity_conformance import run_check
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     with open_lake(tmp_path, monkeypatch) as session:
         yield session
 
@@ -40,13 +40,13 @@ def rows_by_duckdb(warehouse: Path, query: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_the_catalog_says_what_others_read(lake: Session, tmp_path: Path) -> None:
-    lake.sql("CREATE TABLE t (k INT NOT NULL PRIMARY KEY, v STRING)")
-    lake.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
-    lake.table("t").compact("full")
-    lake.sql("ALTER TABLE t RENAME COLUMN v TO w")
-    lake.sql("DELETE FROM t WHERE k = 2")
-    lake.table("t").compact("resolve")
+def test_the_catalog_says_what_others_read(opened: Session, tmp_path: Path) -> None:
+    opened.sql("CREATE TABLE t (k INT NOT NULL PRIMARY KEY, v STRING)")
+    opened.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    opened.table("t").compact("full")
+    opened.sql("ALTER TABLE t RENAME COLUMN v TO w")
+    opened.sql("DELETE FROM t WHERE k = 2")
+    opened.table("t").compact("resolve")
     live = "WHERE end_snapshot IS NULL"
     columns = rows_by_duckdb(
         tmp_path / "lake", f"SELECT column_name, column_type, nulls_allowed FROM ducklake_column {live}"
@@ -54,12 +54,12 @@ def test_the_catalog_says_what_others_read(lake: Session, tmp_path: Path) -> Non
     assert columns == [("k", "int32", 0), ("w", "varchar", 1)]
     assert rows_by_duckdb(tmp_path / "lake", f"SELECT sum(record_count) FROM ducklake_data_file {live}") == [(3,)]
     assert rows_by_duckdb(tmp_path / "lake", f"SELECT sum(delete_count) FROM ducklake_delete_file {live}") == [(1,)]
-    assert lake.sql("SELECT * FROM t ORDER BY k").to_arrow().to_pylist() == [{"k": 1, "w": "a"}, {"k": 3, "w": "c"}]
+    assert opened.sql("SELECT * FROM t ORDER BY k").to_arrow().to_pylist() == [{"k": 1, "w": "a"}, {"k": 3, "w": "c"}]
 
 
-def test_a_table_that_another_engine_has_changed_is_refused(lake: Session, tmp_path: Path) -> None:
-    lake.sql("CREATE TABLE t (k INT)")
-    lake.sql("CREATE TABLE other (k INT)")
+def test_a_table_that_another_engine_has_changed_is_refused(opened: Session, tmp_path: Path) -> None:
+    opened.sql("CREATE TABLE t (k INT)")
+    opened.sql("CREATE TABLE other (k INT)")
     [(table, last)] = rows_by_duckdb(
         tmp_path / "lake",
         "SELECT t.table_id, max(s.snapshot_id) FROM ducklake_table t, ducklake_snapshot s WHERE t.table_name = 't'",
@@ -67,5 +67,5 @@ def test_a_table_that_another_engine_has_changed_is_refused(lake: Session, tmp_p
     query = f"INSERT INTO ducklake_snapshot_changes VALUES ({last + 1}, 'inlined_insert:{table}', NULL, NULL, NULL)"
     rows_by_duckdb(tmp_path / "lake", query)
     with refused("NOT_SUPPORTED", "Another engine has changed table 'lake.default.t'"):
-        lake.sql("SELECT * FROM t").to_arrow()
-    assert lake.sql("SELECT * FROM other").to_arrow().to_pylist() == []
+        opened.sql("SELECT * FROM t").to_arrow()
+    assert opened.sql("SELECT * FROM other").to_arrow().to_pylist() == []

@@ -23,7 +23,7 @@ LEDGER = TESTS / "plugins/ledger"
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     monkeypatch.syspath_prepend(str(LEDGER))
     format_class = importlib.import_module("ledger_trinity").LedgerFormat
     catalogs = {"lake": {"connector": format_class, "warehouse": str(tmp_path / "lake")}}
@@ -44,31 +44,31 @@ def test_a_new_adapter_with_a_database_conforms(budget: str, tmp_path: Path, mon
     assert report.connector == "zebra_trinity.format:ZebraFormat"
 
 
-def test_a_name_that_is_given_anew_is_another_table(lake: Session) -> None:
+def test_a_name_that_is_given_anew_is_another_table(opened: Session) -> None:
     def make() -> trinity.Table:
-        return lake.create_table("t", [Column("k", "int")])
+        return opened.create_table("t", [Column("k", "int")])
 
     old = make()
     old.append(pa.table({"k": pa.array([1], pa.int32())}))
     [place] = {Path(file.path).parent for file in old.splits().files}
-    lake.sql("DROP TABLE t")
+    opened.sql("DROP TABLE t")
     assert not place.exists() or list(place.iterdir()) == []
     assert make().to_arrow().num_rows == 0
     assert old.to_arrow().num_rows == 0  # the table that has the name
 
 
-def test_a_new_column_has_its_default_in_rows_that_are_there(lake: Session) -> None:
-    table = lake.create_table("t", [Column("k", "int"), Column("v", "int")], primary_key=["k"])
+def test_a_new_column_has_its_default_in_rows_that_are_there(opened: Session) -> None:
+    table = opened.create_table("t", [Column("k", "int"), Column("v", "int")], primary_key=["k"])
     table.upsert(pa.table({"k": pa.array([1], pa.int32()), "v": pa.array([2], pa.int32())}))
-    lake.sql("ALTER TABLE t ADD COLUMN d INT DEFAULT 7")
-    assert lake.table("t").to_arrow().to_pylist() == [{"k": 1, "v": 2, "d": 7}]
+    opened.sql("ALTER TABLE t ADD COLUMN d INT DEFAULT 7")
+    assert opened.table("t").to_arrow().to_pylist() == [{"k": 1, "v": 2, "d": 7}]
 
 
-def test_a_damaged_database_is_bad_data(lake: Session, tmp_path: Path) -> None:
-    lake.create_table("t", [Column("k", "int")])
+def test_a_damaged_database_is_bad_data(opened: Session, tmp_path: Path) -> None:
+    opened.create_table("t", [Column("k", "int")])
     (tmp_path / "lake/ledger.db").write_bytes(b"no database" * 1000)
     with pytest.raises(trinity.TrinityError) as caught:
-        lake.table("t")
+        opened.table("t")
     assert caught.value.code == "BAD_DATA"
     assert "restore it from a copy" in caught.value.message
 
@@ -87,8 +87,8 @@ with trinity.connect(catalogs={"lake": lake}, catalog="lake", engine="local") as
 
 
 @pytest.mark.full
-def test_writers_in_several_processes_lose_nothing(lake: Session, tmp_path: Path) -> None:
-    table = lake.create_table("counted", [Column("writer", "int"), Column("n", "int")])
+def test_writers_in_several_processes_lose_nothing(opened: Session, tmp_path: Path) -> None:
+    table = opened.create_table("counted", [Column("writer", "int"), Column("n", "int")])
     words = [sys.executable, "-c", WRITER, str(tmp_path / "lake")]
     environment = {**os.environ, "PYTHONPATH": str(LEDGER)}
     children = [subprocess.Popen([*words, str(writer)], env=environment) for writer in range(2)]

@@ -48,7 +48,7 @@ def installed(project: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Install Acme, make it importable in this process, and yield its folder."""
     folder = installed(ACME, tmp_path_factory.mktemp("acme"))
     with pytest.MonkeyPatch.context() as patch:
@@ -57,7 +57,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def lake(site: Path, spark: SparkSession, tmp_path: Path) -> Iterator[Session]:
+def opened(acme: Path, spark: SparkSession, tmp_path: Path) -> Iterator[Session]:
     catalogs = {"lake": {"connector": "acme", "warehouse": str(tmp_path / "lake")}}
     with trinity.connect(spark=spark, catalogs=catalogs, catalog="lake") as session:
         yield session
@@ -84,7 +84,7 @@ def test_it_imports_public_names_only() -> None:
 
 
 @pytest.mark.full
-def test_it_conforms(site: Path, spark: SparkSession, tmp_path: Path) -> None:
+def test_it_conforms(acme: Path, spark: SparkSession, tmp_path: Path) -> None:
     report = run_check("acme", spark, budget=QUICK, seed=1, folder=tmp_path)
     assert report.conforms, report.text()
     assert all(report.tally.observations[c] for c in ("read-equality", "merge-engines", "row-change"))
@@ -93,7 +93,7 @@ def test_it_conforms(site: Path, spark: SparkSession, tmp_path: Path) -> None:
     assert report.tally.observations["concurrency"]
 
 
-def test_it_conforms_without_spark(site: Path, tmp_path: Path) -> None:
+def test_it_conforms_without_spark(acme: Path, tmp_path: Path) -> None:
     report = run_check("acme", None, budget=QUICK, seed=1, folder=tmp_path)
     assert report.conforms, report.text()
     assert all(report.tally.observations[c] for c in ("read-equality", "merge-engines", "row-change"))
@@ -101,37 +101,37 @@ def test_it_conforms_without_spark(site: Path, tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("budget", ["smoke", "standard"])
-def test_the_command_finds_that_it_conforms(site: Path, tmp_path: Path, budget: str) -> None:
-    done = command(site, "run", "acme", "--budget", budget, folder=tmp_path)
+def test_the_command_finds_that_it_conforms(acme: Path, tmp_path: Path, budget: str) -> None:
+    done = command(acme, "run", "acme", "--budget", budget, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_sql_upsert_merge_compaction_time_travel(lake: Session) -> None:
-    lake.sql(
+def test_sql_upsert_merge_compaction_time_travel(opened: Session) -> None:
+    opened.sql(
         "CREATE TABLE orders (id INT, ts INT, gone BOOLEAN, v STRING, PRIMARY KEY (id) NOT ENFORCED) "
         "TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone')"
     )
-    orders = lake.table("lake.default.orders")
+    orders = opened.table("lake.default.orders")
     orders.upsert(pa.table({"id": [1, 2], "ts": [1, 1], "v": ["a", "a"]}), txn=("app", 1))
     first = orders.history().first().version
     assert orders.upsert(pa.table({"id": [1], "ts": [9], "v": ["again"]}), txn=("app", 1)).skipped
-    lake.sql(
+    opened.sql(
         "MERGE INTO orders t USING (VALUES (1, 'b'), (3, 'c')) s (id, v) ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (id, ts, v) VALUES (s.id, 1, s.v)"
     )
-    lake.sql("DELETE FROM orders WHERE id = 2")
+    opened.sql("DELETE FROM orders WHERE id = 2")
     orders.compact(full=True)
     assert {f.tier.value for f in orders.splits().files} == {"base"}
     assert orders.splits().sidecar
-    assert {(r.id, r.v) for r in lake.sql("SELECT id, v FROM orders").collect()} == {(1, "b"), (3, "c")}
-    past = lake.sql(f"SELECT id, v FROM orders VERSION AS OF {first}")
+    assert {(r.id, r.v) for r in opened.sql("SELECT id, v FROM orders").collect()} == {(1, "b"), (3, "c")}
+    past = opened.sql(f"SELECT id, v FROM orders VERSION AS OF {first}")
     assert {(r.id, r.v) for r in past.collect()} == {(1, "a"), (2, "a")}
     with pytest.raises(TrinityError) as caught:
         trinity.connect(catalogs={"x": {"connector": "acme", "folder": "lake"}}).connector("x")
     assert caught.value.code == "CONFIGURATION_INVALID"
 
 
-def test_an_adapter_may_lack_row_changes(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_may_lack_row_changes(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     format_class = importlib.import_module("acme_trinity.format").AcmeFormat
     declared = format_class().capabilities - {Capability.ROW_CHANGES}
     monkeypatch.setattr(format_class, "capabilities", property(lambda _: declared))
@@ -153,13 +153,13 @@ with trinity.connect(catalogs={"lake": {"connector": "acme", "warehouse": sys.ar
 
 
 @pytest.mark.full
-def test_writers_in_several_processes_lose_nothing(site: Path, lake: Session, tmp_path: Path) -> None:
-    lake.sql("CREATE TABLE counted (writer INT, n INT)")
-    environment = {**os.environ, "PYTHONPATH": str(site)}
+def test_writers_in_several_processes_lose_nothing(acme: Path, opened: Session, tmp_path: Path) -> None:
+    opened.sql("CREATE TABLE counted (writer INT, n INT)")
+    environment = {**os.environ, "PYTHONPATH": str(acme)}
     words = [sys.executable, "-c", WRITER, str(tmp_path / "lake")]
     children = [subprocess.Popen([*words, str(writer)], env=environment) for writer in range(2)]
     assert [child.wait() for child in children] == [0, 0]
-    table = lake.table("lake.default.counted")
+    table = opened.table("lake.default.counted")
     assert {(r.writer, r.n) for r in table.to_df().collect()} == {(w, n) for w in range(2) for n in range(20)}
     assert [e.version for e in table.connector.metadata.history(table.handle)] == list(range(41))
 
@@ -269,7 +269,7 @@ FAULTS: dict[str, tuple[str, Callable[..., None]]] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found(fault: str, site: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_is_found(fault: str, acme: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     check, break_it = FAULTS[fault]
     break_it(importlib.import_module("acme_trinity.metadata").AcmeMetadata, monkeypatch)
     budget = replace(BUDGETS["smoke"], shrink=ShrinkBudget(20, 10))

@@ -43,7 +43,7 @@ def test_no_term_is_used_before_it_is_linked(page: Path) -> None:
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Path:
+def path(tmp_path: Path) -> Path:
     return tmp_path / "page.md"
 
 
@@ -52,22 +52,22 @@ def written(page: Path, tombstone: str) -> Path:
     return page
 
 
-def test_a_term_that_is_not_linked_is_found_where_it_is_first_prose(page: Path) -> None:
-    (found,) = terms.unlinked(written(page, "tombstone"))
-    assert (found.term.anchor, page.read_text()[: found.start].endswith("and a ")) == ("tombstone", True)
+def test_a_term_that_is_not_linked_is_found_where_it_is_first_prose(path: Path) -> None:
+    (found,) = terms.unlinked(written(path, "tombstone"))
+    assert (found.term.anchor, path.read_text()[: found.start].endswith("and a ")) == ("tombstone", True)
 
 
-def test_it_is_linked_by_its_line_of_the_glossary_or_by_a_page_that_this_names(page: Path) -> None:
+def test_it_is_linked_by_its_line_of_the_glossary_or_by_a_page_that_this_names(path: Path) -> None:
     for target in (f"{terms.GLOSSARY}#tombstone", str(DOCS / "concepts/late-rows.md#deletes")):
-        assert terms.unlinked(written(page, f"[tombstone]({target})")) == []
-    (found,) = terms.unlinked(written(page, f"[tombstone]({DOCS / 'sql.md'})"))
-    assert page.read_text()[: found.start].endswith("One more ")
+        assert terms.unlinked(written(path, f"[tombstone]({target})")) == []
+    (found,) = terms.unlinked(written(path, f"[tombstone]({DOCS / 'sql.md'})"))
+    assert path.read_text()[: found.start].endswith("One more ")
 
 
-def test_links_are_written(page: Path) -> None:
-    written(page, "tombstone").write_text(terms.linked(page))
-    assert "tombstone](" in page.read_text()
-    assert terms.unlinked(page) == []
+def test_links_are_written(path: Path) -> None:
+    written(path, "tombstone").write_text(terms.linked(path))
+    assert "tombstone](" in path.read_text()
+    assert terms.unlinked(path) == []
 
 
 def test_every_term_has_an_anchor_and_those_that_need_no_link_are_terms() -> None:

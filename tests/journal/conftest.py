@@ -13,7 +13,7 @@ from trinity import dbapi
 
 
 @pytest.fixture
-def plain(server: dict[str, str]) -> Iterator[psycopg.Connection[Any]]:
+def postgres(server: dict[str, str]) -> Iterator[psycopg.Connection[Any]]:
     """Yield a connection without the rewriter, and an empty schema hr."""
     with psycopg.connect(**server, autocommit=True) as connection:  # type: ignore[arg-type]  # not all are str
         connection.execute("DROP SCHEMA IF EXISTS hr CASCADE")
@@ -49,7 +49,7 @@ Open = Callable[..., dbapi.Connection]
 
 
 @pytest.fixture
-def opened(plain: psycopg.Connection[Any], model: dict[str, Any]) -> Iterator[Open]:
+def connect(postgres: psycopg.Connection[Any], model: dict[str, Any]) -> Iterator[Open]:
     """Yield a function that opens connections with the model; close them after the test."""
     with contextlib.ExitStack() as stack:
 
@@ -67,9 +67,9 @@ def _close(connection: dbapi.Connection) -> None:
 
 
 @pytest.fixture
-def hr(opened: Open) -> dbapi.Connection:
+def hr(connect: Open) -> dbapi.Connection:
     """Return a connection with empty journalled tables depts and emps."""
-    connection = opened()
+    connection = connect()
     connection.execute("CREATE TABLE hr.depts (deptno SERIAL PRIMARY KEY, name VARCHAR(10) NOT NULL)")
     connection.execute(
         "CREATE TABLE hr.emps (empid INT PRIMARY KEY, deptno INT DEFAULT 7, salary NUMERIC(8,2), born DATE)"

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.inner
 
 
 @pytest.fixture
-def lake(warehouse: Path) -> Iterator[dbapi.Connection]:
+def db(warehouse: Path) -> Iterator[dbapi.Connection]:
     """Yield a connection without Spark, in a time zone other than the process's."""
     settings = {"spark.sql.session.timeZone": "Asia/Tokyo"}
     with dbapi.connect(warehouse=warehouse, engine="local", spark_settings=settings) as connection:
@@ -43,8 +43,8 @@ def filled(lake: dbapi.Connection) -> dbapi.Cursor:
     return lake.execute("SELECT * FROM k ORDER BY id")
 
 
-def test_what_is_not_yet_fetched_is_had_as_arrow_data(lake: dbapi.Connection) -> None:
-    cursor = filled(lake)
+def test_what_is_not_yet_fetched_is_had_as_arrow_data(db: dbapi.Connection) -> None:
+    cursor = filled(db)
     assert (cursor.rowcount, cursor.fetchone()) == (3, ROWS[0])
     rest = cursor.fetch_arrow_table()
     assert rest.schema.types == [pa.int32(), pa.string(), pa.timestamp("us", "UTC")]
@@ -53,15 +53,15 @@ def test_what_is_not_yet_fetched_is_had_as_arrow_data(lake: dbapi.Connection) ->
     assert (cursor.fetchall(), cursor.fetch_arrow_table().num_rows) == ([], 0)
 
 
-def test_rows_as_a_stream_and_as_a_data_frame(lake: dbapi.Connection) -> None:
-    reader = filled(lake).fetch_record_batch()
+def test_rows_as_a_stream_and_as_a_data_frame(db: dbapi.Connection) -> None:
+    reader = filled(db).fetch_record_batch()
     assert isinstance(reader, pa.RecordBatchReader)
     assert reader.read_all()["id"].to_pylist() == [1, 2, 3]
-    frame = filled(lake).fetch_df()
+    frame = filled(db).fetch_df()
     assert isinstance(frame, pd.DataFrame)
     assert frame["v"].tolist()[::2] == ["a", "c"]
     with pytest.raises(dbapi.ProgrammingError, match="execute a query first"):
-        lake.cursor().fetch_arrow_table()
+        db.cursor().fetch_arrow_table()
 
 
 def test_a_page_is_computed_when_its_first_row_is_fetched() -> None:
@@ -78,38 +78,38 @@ def test_a_page_is_computed_when_its_first_row_is_fetched() -> None:
     assert rows.to_reader().read_all().to_pylist() == [{"n": 5}]
 
 
-def test_a_large_query_is_not_read_before_it_is_fetched(lake: dbapi.Connection) -> None:
-    cursor = lake.cursor()
+def test_a_large_query_is_not_read_before_it_is_fetched(db: dbapi.Connection) -> None:
+    cursor = db.cursor()
     assert cursor.adbc_ingest("large", pa.table({"n": range(100_000)})) == cursor.rowcount == 100_000
     cursor.execute("SELECT n FROM large ORDER BY n")
     assert (cursor.rowcount, cursor.fetchmany(2)) == (-1, [(0,), (1,)])
     assert sum(1 for _ in cursor) == 99_998
 
 
-def test_parameters_have_names(lake: dbapi.Connection) -> None:
-    before = table(lake, "k").version
+def test_parameters_have_names(db: dbapi.Connection) -> None:
+    before = table(db, "k").version
     insert = "INSERT INTO k (v, id) VALUES (:v, :id)"
-    cursor = lake.cursor().executemany(insert, [{"id": 1, "v": ":v"}, {"v": None, "id": 2, "more": 0}])
-    assert (cursor.rowcount, table(lake, "k").version) == (2, before + 1)
+    cursor = db.cursor().executemany(insert, [{"id": 1, "v": ":v"}, {"v": None, "id": 2, "more": 0}])
+    assert (cursor.rowcount, table(db, "k").version) == (2, before + 1)
     query = "SELECT id FROM k WHERE id = :id OR (v = ':id' OR v = :v) ORDER BY id -- :no"
-    assert lake.execute(query, {"id": 2, "v": ":v"}).fetchall() == [(1,), (2,)]
+    assert db.execute(query, {"id": 2, "v": ":v"}).fetchall() == [(1,), (2,)]
     for text, values, named in [
         (query, {"id": 1, "w": 2}, "':v' has no value"),
         ("SELECT id FROM k WHERE id = ?", {"id": 1}, "write ':name'"),
         (query, 5, "not int"),
     ]:
         with pytest.raises(dbapi.ProgrammingError, match=named):
-            lake.execute(text, values)
+            db.execute(text, values)
     rows: list[Any] = [{"id": 3, "v": "x"}, {"id": 4}]
     with pytest.raises(dbapi.ProgrammingError, match=r"Row 2: .*':v' has no value"):
         cursor.executemany(insert, rows)
-    assert table(lake, "k").version == before + 1
+    assert table(db, "k").version == before + 1
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.sampled_from("\\'\"nt%_u0041ž\n\0")))
-def test_a_text_is_what_was_given(lake: dbapi.Connection, text: str) -> None:
-    assert lake.execute("SELECT ? AS v, 'x' AS w", [text]).fetchone() == (text, "x")
+def test_a_text_is_what_was_given(db: dbapi.Connection, text: str) -> None:
+    assert db.execute("SELECT ? AS v, 'x' AS w", [text]).fetchone() == (text, "x")
 
 
 @pytest.mark.parametrize("versions", ["BIGINT"])
@@ -129,20 +129,20 @@ FRAMES = [pa.table({"id": [1, 2]}), pd.DataFrame({"id": [1, 2]}), pl.DataFrame({
 
 
 @pytest.mark.parametrize("data", FRAMES, ids=lambda data: type(data).__module__.partition(".")[0])
-def test_a_data_frame_becomes_a_table(lake: dbapi.Connection, data: Any) -> None:
-    cursor = lake.cursor()
+def test_a_data_frame_becomes_a_table(db: dbapi.Connection, data: Any) -> None:
+    cursor = db.cursor()
     assert cursor.adbc_ingest("made", data) == 2
     assert cursor.execute("SELECT * FROM parquet.default.made").fetchall() == [(1,), (2,)]
     assert cursor.adbc_ingest("made", data, "create_append", catalog_name="parquet") == 2
-    assert table(lake, "made").count() == 4
+    assert table(db, "made").count() == 4
 
 
-def test_the_modes_of_ingestion(lake: dbapi.Connection) -> None:
-    cursor, rows = filled(lake), pa.table({"id": pa.array([3, 4], pa.int32()), "v": ["C", "D"]})
-    before = table(lake, "k").version
+def test_the_modes_of_ingestion(db: dbapi.Connection) -> None:
+    cursor, rows = filled(db), pa.table({"id": pa.array([3, 4], pa.int32()), "v": ["C", "D"]})
+    before = table(db, "k").version
     assert cursor.adbc_ingest("k", rows, "append", db_schema_name="default") == 2
-    assert table(lake, "k").version == before + 1
-    assert lake.execute("SELECT id, v FROM k ORDER BY id").fetchall() == [(1, "a"), (2, None), (3, "C"), (4, "D")]
+    assert table(db, "k").version == before + 1
+    assert db.execute("SELECT id, v FROM k ORDER BY id").fetchall() == [(1, "a"), (2, None), (3, "C"), (4, "D")]
     for name, mode, code in [("k", "create", "TABLE_ALREADY_EXISTS"), ("no", "append", "TABLE_NOT_FOUND")]:
         with pytest.raises(dbapi.ProgrammingError) as caught:
             cursor.adbc_ingest(name, rows, mode)  # type: ignore[arg-type]  # one of the modes
@@ -152,7 +152,7 @@ def test_the_modes_of_ingestion(lake: dbapi.Connection) -> None:
             cursor.adbc_ingest("k", refused, "replace")
         with pytest.raises(dbapi.DatabaseError):
             cursor.adbc_ingest("new", refused)
-    assert table(lake, "k").count() == 4
-    assert not lake.backend.session.table_exists("new")  # type: ignore[attr-defined]
+    assert table(db, "k").count() == 4
+    assert not db.backend.session.table_exists("new")  # type: ignore[attr-defined]
     assert cursor.adbc_ingest("k", rows.select(["v"]), "replace") == 2
-    assert lake.execute("SELECT * FROM k ORDER BY v").fetchall() == [("C",), ("D",)]
+    assert db.execute("SELECT * FROM k ORDER BY v").fetchall() == [("C",), ("D",)]

@@ -45,7 +45,7 @@ class JournalledSuite(Suite):
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("suite", [Suite, JournalledSuite])
-def test_dbapi20(plain: object, model: dict[str, Any], versions: str, suite: type[Suite], check: str) -> None:
+def test_dbapi20(postgres: object, model: dict[str, Any], versions: str, suite: type[Suite], check: str) -> None:
     given = copy.deepcopy(model)
     if suite is JournalledSuite:
         given["schemas"][0]["operand"]["journalTables"] = {
@@ -141,8 +141,8 @@ def test_parameters_are_a_sequence(hr: dbapi.Connection) -> None:
             hr.execute("SELECT ?", values)
 
 
-def test_after_close_nothing_works(hr: dbapi.Connection, opened: Callable[..., dbapi.Connection]) -> None:
-    other = opened()
+def test_after_close_nothing_works(hr: dbapi.Connection, connect: Callable[..., dbapi.Connection]) -> None:
+    other = connect()
     cursor = other.cursor()
     used = other.execute("SELECT 1")
     used.close()

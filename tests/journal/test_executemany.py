@@ -177,7 +177,7 @@ ROWS = [(i, f"n{i}") for i in range(3000)]
 
 
 @pytest.fixture(params=["depts", "plain"])
-def table(hr: dbapi.Connection, request: pytest.FixtureRequest) -> str:
+def name(hr: dbapi.Connection, request: pytest.FixtureRequest) -> str:
     """Return the name of a journalled table, then of an ordinary one."""
     hr.execute("CREATE TABLE hr.plain (deptno INT PRIMARY KEY, name VARCHAR(10) NOT NULL)")
     hr.commit()
@@ -185,11 +185,11 @@ def table(hr: dbapi.Connection, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("autocommit", [False, True])
-def test_many_rows_on_postgresql(hr: dbapi.Connection, table: str, autocommit: bool) -> None:
+def test_many_rows_on_postgresql(hr: dbapi.Connection, name: str, autocommit: bool) -> None:
     hr.autocommit = autocommit
     cursor = hr.cursor()
-    insert = f"INSERT INTO {table} VALUES (?,?)"
-    read = f"SELECT * FROM {table} ORDER BY 1"
+    insert = f"INSERT INTO {name} VALUES (?,?)"
+    read = f"SELECT * FROM {name} ORDER BY 1"
     assert cursor.executemany(insert, ROWS).rowcount == 3000
     assert cursor.execute(read).fetchall() == ROWS
     for row, code, state in [
@@ -204,12 +204,12 @@ def test_many_rows_on_postgresql(hr: dbapi.Connection, table: str, autocommit: b
         assert (error.code, error.sqlstate, error.message[:11]) == (code, state, "Row 3 of 4:"), error
         assert refused(hr, insert, [row, (5001, "a")]).message.startswith("Row 1 of 2: ") is (row[0] != 5001)
         assert len(cursor.execute(read).fetchall()) == 3000
-    assert cursor.executemany(f"INSERT INTO {table} (name, deptno) VALUES (upper(?), ?)", [("a", 5001)]).rowcount == 1
-    error = refused(hr, f"UPDATE {table} SET name = ? WHERE deptno = ?", [("fine", 1), ("eleven char", 2)])
+    assert cursor.executemany(f"INSERT INTO {name} (name, deptno) VALUES (upper(?), ?)", [("a", 5001)]).rowcount == 1
+    error = refused(hr, f"UPDATE {name} SET name = ? WHERE deptno = ?", [("fine", 1), ("eleven char", 2)])
     assert error.message.startswith("Row 2 of 2: ")
     error = refused(hr, f"WITH w AS (SELECT 1) {insert}", [(6000, "a"), (6000, "b")])
     assert error.message.startswith("Row 2 of 2: ")
-    assert refused(hr, f"INSERT INTO {table} VALUES (?,?,3)", ROWS).message[:3] != "Row"
+    assert refused(hr, f"INSERT INTO {name} VALUES (?,?,3)", ROWS).message[:3] != "Row"
     error = refused(hr, f"{insert} RETURNING name", [(6000, "a"), (6001, "b")])
     assert "returns rows" in error.message
     with pytest.raises(dbapi.NotSupportedError, match="txn"):

@@ -17,9 +17,9 @@ def journal_columns(plain: psycopg.Connection[Any]) -> list[str]:
     return [n for (n,) in plain.execute(text)]
 
 
-def test_create_alter_and_drop(hr: dbapi.Connection, plain: psycopg.Connection[Any]) -> None:
-    assert journal_columns(plain) == ["deptno", "name", "version_number", "subsequent_version_number"]
-    keys = plain.execute(
+def test_create_alter_and_drop(hr: dbapi.Connection, postgres: psycopg.Connection[Any]) -> None:
+    assert journal_columns(postgres) == ["deptno", "name", "version_number", "subsequent_version_number"]
+    keys = postgres.execute(
         "SELECT indexdef FROM pg_indexes WHERE tablename = 'depts_journal' AND indexname LIKE '%pkey'"
     ).fetchall()
     assert "(deptno, version_number)" in keys[0][0]
@@ -42,7 +42,7 @@ def test_create_alter_and_drop(hr: dbapi.Connection, plain: psycopg.Connection[A
     assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "longer than ten", "x")]
     hr.execute("CREATE INDEX depts_name ON hr.depts (name, lower(remark))")
     hr.commit()
-    [(index,)] = plain.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'depts_name'").fetchall()
+    [(index,)] = postgres.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'depts_name'").fetchall()
     assert "hr.depts_journal" in index
     hr.execute("TRUNCATE TABLE depts")
     assert hr.execute("SELECT * FROM depts").fetchall() == []
@@ -60,8 +60,10 @@ def test_definitions_roll_back(hr: dbapi.Connection) -> None:
     assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "one")]
 
 
-def test_another_connection_sees_a_changed_table(hr: dbapi.Connection, opened: Callable[..., dbapi.Connection]) -> None:
-    other = opened(autocommit=True)
+def test_another_connection_sees_a_changed_table(
+    hr: dbapi.Connection, connect: Callable[..., dbapi.Connection]
+) -> None:
+    other = connect(autocommit=True)
     other.execute("ALTER TABLE depts ADD COLUMN extra INT")
     hr.execute("INSERT INTO depts (deptno, name, extra) VALUES (1, 'one', 7)")
     assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "one", 7)]

@@ -144,19 +144,19 @@ def _run(connection: dbapi.Connection, text: str) -> Outcome:
 
 @pytest.fixture
 def pair(
-    plain: psycopg.Connection[Any], model: dict[str, Any], opened: Callable[..., dbapi.Connection], deferred: bool
+    postgres: psycopg.Connection[Any], model: dict[str, Any], connect: Callable[..., dbapi.Connection], deferred: bool
 ) -> Pair:
     """Return a pair. An ordinary key is checked row by row unless it is deferrable, a journal's at the end."""
     columns = "a INT DEFAULT 5 CHECK (a < 50), b VARCHAR(5) DEFAULT 'd' CHECK (b <> ''), c INT DEFAULT 2"
-    plain.execute("DROP SCHEMA IF EXISTS ord, src CASCADE; CREATE SCHEMA ord; CREATE SCHEMA src")
-    plain.execute(f"CREATE TABLE ord.t (k INT, {columns}, PRIMARY KEY (k) {'DEFERRABLE' if deferred else ''})")
-    plain.execute("CREATE TABLE src.u (k INT, w INT)")
-    plain.execute("INSERT INTO src.u VALUES (0, 10), (1, 1), (3, 4), (5, NULL)")
+    postgres.execute("DROP SCHEMA IF EXISTS ord, src CASCADE; CREATE SCHEMA ord; CREATE SCHEMA src")
+    postgres.execute(f"CREATE TABLE ord.t (k INT, {columns}, PRIMARY KEY (k) {'DEFERRABLE' if deferred else ''})")
+    postgres.execute("CREATE TABLE src.u (k INT, w INT)")
+    postgres.execute("INSERT INTO src.u VALUES (0, 10), (1, 1), (3, 4), (5, NULL)")
     model["schemas"][0]["operand"]["journalTables"] = {"t": "k"}
-    journalled = opened()
+    journalled = connect()
     journalled.execute(f"CREATE TABLE hr.t (k INT PRIMARY KEY, {columns})")
     journalled.commit()
-    return Pair(journalled, opened())
+    return Pair(journalled, connect())
 
 
 def check(pair: Pair, extra: st.SearchStrategy[str], examples: int) -> None:

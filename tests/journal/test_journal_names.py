@@ -12,26 +12,31 @@ from tests.support.journal import count, rows
 from trinity import dbapi
 
 
-def test_a_table_or_view_that_bears_the_name_is_hidden(depts: dbapi.Connection, plain: psycopg.Connection[Any]) -> None:
-    plain.execute("CREATE TABLE hr.depts (deptno INT, name TEXT)")
-    plain.execute("INSERT INTO hr.depts VALUES (99, 'hidden')")
+def test_a_table_or_view_that_bears_the_name_is_hidden(
+    depts: dbapi.Connection, postgres: psycopg.Connection[Any]
+) -> None:
+    postgres.execute("CREATE TABLE hr.depts (deptno INT, name TEXT)")
+    postgres.execute("INSERT INTO hr.depts VALUES (99, 'hidden')")
     assert len(rows(depts, "SELECT * FROM hr.depts")) == 3
     count(depts, "DELETE FROM hr.depts")
     depts.commit()
-    assert plain.execute("SELECT count(*) FROM hr.depts").fetchone() == (1,)
+    assert postgres.execute("SELECT count(*) FROM hr.depts").fetchone() == (1,)
     assert ("hr", "depts", "JOURNALLED TABLE") in depts.backend.tables()
     assert ("hr", "depts", "BASE TABLE") not in depts.backend.tables()
 
 
 def test_unqualified_names_follow_the_search_path(
-    opened: Callable[..., dbapi.Connection], hr: dbapi.Connection, model: dict[str, Any], plain: psycopg.Connection[Any]
+    connect: Callable[..., dbapi.Connection],
+    hr: dbapi.Connection,
+    model: dict[str, Any],
+    postgres: psycopg.Connection[Any],
 ) -> None:
     hr.execute("INSERT INTO hr.depts VALUES (1, 'journalled')")
     hr.commit()
     model["defaultSchema"] = ""
-    other = opened()
-    plain.execute("CREATE SCHEMA IF NOT EXISTS before; DROP TABLE IF EXISTS before.depts")
-    plain.execute("CREATE TABLE before.depts AS SELECT 2 AS deptno, 'ordinary' AS name")
+    other = connect()
+    postgres.execute("CREATE SCHEMA IF NOT EXISTS before; DROP TABLE IF EXISTS before.depts")
+    postgres.execute("CREATE TABLE before.depts AS SELECT 2 AS deptno, 'ordinary' AS name")
     other.execute("SET search_path = hr, before")
     assert rows(other) == [(1, "journalled")]
     other.execute("SET search_path = before, hr")
@@ -40,9 +45,9 @@ def test_unqualified_names_follow_the_search_path(
         other.execute("SET search_path = public") and rows(other)
 
 
-def test_names_that_need_quotes(opened: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
+def test_names_that_need_quotes(connect: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
     model["schemas"][0]["operand"]["journalTables"] = {'Order "x"': ["The Key", "select"], "naïve": ["é"]}
-    other = opened()
+    other = connect()
     other.execute(
         'CREATE TABLE hr."Order ""x""" ("The Key" INT, "select" TEXT, "Wörld" TEXT, PRIMARY KEY ("The Key", "select"))'
     )
@@ -55,7 +60,7 @@ def test_names_that_need_quotes(opened: Callable[..., dbapi.Connection], model: 
 
 
 def test_a_prepared_model_meets_the_database(
-    opened: Callable[..., dbapi.Connection], plain: psycopg.Connection[Any], versions: str
+    connect: Callable[..., dbapi.Connection], postgres: psycopg.Connection[Any], versions: str
 ) -> None:
     kind = "BIGINT" if versions == "BIGINT" else "TIMESTAMPTZ"
     other = "TIMESTAMPTZ" if versions == "BIGINT" else "BIGINT"
@@ -64,17 +69,17 @@ def test_a_prepared_model_meets_the_database(
         (f"no INT, version_number {kind}, subsequent_version_number {kind}", ["key", "deptno"]),
         (f"deptno INT, subsequent_version_number {kind}", ["journalVersionField", "version_number"]),
     ]:
-        plain.execute("DROP TABLE IF EXISTS hr.depts_journal")
-        plain.execute(f"CREATE TABLE hr.depts_journal ({columns})")
+        postgres.execute("DROP TABLE IF EXISTS hr.depts_journal")
+        postgres.execute(f"CREATE TABLE hr.depts_journal ({columns})")
         with pytest.raises(dbapi.InterfaceError) as caught:
-            opened()
+            connect()
         for name in ["'hr'", "'depts'", *named]:
             assert name in str(caught.value)
-    plain.execute("DROP TABLE hr.depts_journal")
-    plain.execute(
+    postgres.execute("DROP TABLE hr.depts_journal")
+    postgres.execute(
         f"CREATE TABLE hr.depts_journal (version_number {kind}, deptno INT, subsequent_version_number {kind})"
     )
-    keyless = opened()
+    keyless = connect()
     assert rows(keyless, "SELECT * FROM depts") == []
     with pytest.raises(dbapi.InterfaceError, match="unique index"):
         keyless.execute("DELETE FROM depts")
@@ -83,12 +88,12 @@ def test_a_prepared_model_meets_the_database(
 
 
 def test_a_schema_that_has_another_name_on_the_backend(
-    opened: Callable[..., dbapi.Connection], model: dict[str, Any], plain: psycopg.Connection[Any]
+    connect: Callable[..., dbapi.Connection], model: dict[str, Any], postgres: psycopg.Connection[Any]
 ) -> None:
     """DML and ordinary tables beside the journalled ones use the name, too."""
     model["defaultSchema"] = model["schemas"][0]["name"] = "people"
     model["schemas"][0]["operand"]["jdbcCatalog"] = "postgres"
-    other = opened(autocommit=True)
+    other = connect(autocommit=True)
     other.execute("CREATE TABLE people.depts (deptno SERIAL PRIMARY KEY, name TEXT)")
     assert rows(other, "INSERT INTO postgres.people.depts (name) VALUES ('a'), ('b') RETURNING *") == [
         (1, "a"),
@@ -100,5 +105,5 @@ def test_a_schema_that_has_another_name_on_the_backend(
         ("A",),
         ("b",),
     ]
-    assert plain.execute("SELECT count(*) FROM hr.depts_journal").fetchone() == (3,)
-    assert plain.execute("SELECT count(*) FROM hr.plain").fetchone() == (2,)
+    assert postgres.execute("SELECT count(*) FROM hr.depts_journal").fetchone() == (3,)
+    assert postgres.execute("SELECT count(*) FROM hr.plain").fetchone() == (2,)

@@ -279,9 +279,9 @@ def test_statements_of_a_megabyte(hr: dbapi.Connection, large: int, number: int)
     assert rows(hr, "SELECT count(*), max(deptno) FROM depts") == [(number, number - 1)]
 
 
-def test_unique_keys(opened: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
+def test_unique_keys(connect: Callable[..., dbapi.Connection], model: dict[str, Any]) -> None:
     model["schemas"][0]["operand"]["journalUniqueKeys"] = {"depts": [["name"]]}
-    other = opened()
+    other = connect()
     other.execute("CREATE TABLE depts (deptno INT PRIMARY KEY, name TEXT UNIQUE, n INT)")
     other.execute("INSERT INTO depts VALUES (1, 'a', 0), (2, 'b', 0), (3, NULL, 0), (4, NULL, 0)")
     other.commit()

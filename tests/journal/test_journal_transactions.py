@@ -28,8 +28,8 @@ def one(hr: dbapi.Connection) -> dbapi.Connection:
     return hr
 
 
-def test_commit_rollback_and_visibility(one: dbapi.Connection, opened: Open) -> None:
-    other = opened()
+def test_commit_rollback_and_visibility(one: dbapi.Connection, connect: Open) -> None:
+    other = connect()
     one.execute("UPDATE depts SET name = 'new'")
     assert names(one) == ["new"]
     assert names(other) == ["one"]
@@ -38,18 +38,18 @@ def test_commit_rollback_and_visibility(one: dbapi.Connection, opened: Open) -> 
     one.execute("UPDATE depts SET name = 'new'")
     one.commit()
     assert names(other) == ["new"]
-    with opened() as third:
+    with connect() as third:
         third.execute("DELETE FROM depts")
     assert names(other) == []
-    third = opened()
+    third = connect()
     third.execute("INSERT INTO depts VALUES (2, 'x')")
     with pytest.raises(dbapi.DataError), third:
         third.execute("SELECT 1/0 FROM depts")
     assert names(other) == []
 
 
-def test_autocommit_savepoints_and_failed_transactions(one: dbapi.Connection, opened: Open) -> None:
-    other = opened(autocommit=True)
+def test_autocommit_savepoints_and_failed_transactions(one: dbapi.Connection, connect: Open) -> None:
+    other = connect(autocommit=True)
     other.execute("UPDATE depts SET name = 'auto'")
     assert names(one) == ["auto"]
     with pytest.raises(dbapi.IntegrityError):
@@ -80,9 +80,9 @@ def test_many_statements_of_one_transaction_on_one_key(one: dbapi.Connection) ->
 
 
 @pytest.mark.parametrize(("writers", "times"), [(8, 5), pytest.param(8, 100, marks=pytest.mark.full)])
-def test_no_update_of_eight_writers_is_lost(one: dbapi.Connection, opened: Open, writers: int, times: int) -> None:
+def test_no_update_of_eight_writers_is_lost(one: dbapi.Connection, connect: Open, writers: int, times: int) -> None:
     """They change different columns and the same one, in transactions of several statements."""
-    connections = [opened() for _ in range(writers)]
+    connections = [connect() for _ in range(writers)]
 
     def work(connection: dbapi.Connection, column: str) -> None:
         for _ in range(times):
@@ -94,8 +94,8 @@ def test_no_update_of_eight_writers_is_lost(one: dbapi.Connection, opened: Open,
     assert one.execute("SELECT salary, deptno FROM emps").fetchall() == [(writers * times / 2, writers * times / 2)]
 
 
-def test_a_transaction_that_began_earlier_loses_nothing(one: dbapi.Connection, opened: Open) -> None:
-    early = opened()
+def test_a_transaction_that_began_earlier_loses_nothing(one: dbapi.Connection, connect: Open) -> None:
+    early = connect()
     early.execute("SELECT now()")  # its transaction begins here
     one.execute("UPDATE depts SET name = 'later'")
     one.execute("UPDATE emps SET deptno = 5")
@@ -115,16 +115,16 @@ def waits_for(plain: psycopg.Connection[Any], count: int) -> None:
 
 
 def test_a_deletion_wins_over_an_update_that_waited(
-    one: dbapi.Connection, opened: Open, plain: psycopg.Connection[Any]
+    one: dbapi.Connection, connect: Open, postgres: psycopg.Connection[Any]
 ) -> None:
-    other = opened()
+    other = connect()
     found: list[int] = []
     one.execute("DELETE FROM depts WHERE deptno = 1")
     thread = threading.Thread(
         target=lambda: found.append(other.execute("UPDATE depts SET name = 'x' WHERE deptno = 1").rowcount)
     )
     thread.start()
-    waits_for(plain, 1)
+    waits_for(postgres, 1)
     one.commit()
     thread.join()
     other.commit()
@@ -134,9 +134,9 @@ def test_a_deletion_wins_over_an_update_that_waited(
 
 @pytest.mark.parametrize("ending", ["commit", "rollback"])
 def test_an_insert_waits_for_another_of_the_same_key(
-    hr: dbapi.Connection, opened: Open, plain: psycopg.Connection[Any], ending: str
+    hr: dbapi.Connection, connect: Open, postgres: psycopg.Connection[Any], ending: str
 ) -> None:
-    other = opened()
+    other = connect()
     errors: list[Exception] = []
 
     def insert() -> None:
@@ -149,7 +149,7 @@ def test_an_insert_waits_for_another_of_the_same_key(
     hr.execute("INSERT INTO depts VALUES (7, 'first')")
     thread = threading.Thread(target=insert)
     thread.start()
-    waits_for(plain, 1)
+    waits_for(postgres, 1)
     getattr(hr, ending)()
     thread.join()
     other.rollback()
@@ -158,9 +158,9 @@ def test_an_insert_waits_for_another_of_the_same_key(
 
 
 def test_rows_that_are_selected_for_update_stay_as_they_were_read(
-    one: dbapi.Connection, opened: Open, plain: psycopg.Connection[Any]
+    one: dbapi.Connection, connect: Open, postgres: psycopg.Connection[Any]
 ) -> None:
-    other = opened()
+    other = connect()
     found: list[Any] = []
     one.execute("UPDATE depts SET name = 'first' WHERE deptno = 1")
 
@@ -171,7 +171,7 @@ def test_rows_that_are_selected_for_update_stay_as_they_were_read(
 
     thread = threading.Thread(target=read_and_write)
     thread.start()
-    waits_for(plain, 1)
+    waits_for(postgres, 1)
     one.commit()
     thread.join()
     assert found == [("first",)]
@@ -180,8 +180,8 @@ def test_rows_that_are_selected_for_update_stay_as_they_were_read(
     assert one.execute("SELECT * FROM depts WHERE deptno = 9 FOR SHARE").fetchall() == []
 
 
-def test_writers_of_different_keys_do_not_wait(one: dbapi.Connection, opened: Open) -> None:
-    other = opened()
+def test_writers_of_different_keys_do_not_wait(one: dbapi.Connection, connect: Open) -> None:
+    other = connect()
     one.execute("UPDATE depts SET name = 'x' WHERE deptno = 1")
     other.execute("SET statement_timeout = '5s'")
     other.execute("INSERT INTO depts VALUES (2, 'two')")
@@ -194,15 +194,15 @@ def test_writers_of_different_keys_do_not_wait(one: dbapi.Connection, opened: Op
     assert names(one) == ["x", "two", "m", "c"]
 
 
-def test_whole_tables_wait_for_keys(one: dbapi.Connection, opened: Open, plain: psycopg.Connection[Any]) -> None:
+def test_whole_tables_wait_for_keys(one: dbapi.Connection, connect: Open, postgres: psycopg.Connection[Any]) -> None:
     """A statement locks the table if it changes more keys than are locked one by one, or moves keys."""
     one.execute("INSERT INTO emps SELECT i, 0, 0 FROM generate_series(2, 1500) i")
     one.commit()
-    other = opened()
+    other = connect()
     one.execute("UPDATE emps SET salary = salary + 1 WHERE empid = 1")
     thread = threading.Thread(target=lambda: other.execute("UPDATE emps SET salary = salary + 1"))
     thread.start()
-    waits_for(plain, 1)
+    waits_for(postgres, 1)
     one.commit()
     thread.join()
     other.commit()
@@ -211,10 +211,10 @@ def test_whole_tables_wait_for_keys(one: dbapi.Connection, opened: Open, plain: 
 
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 def test_an_old_snapshot_does_not_write_over_what_it_cannot_see(
-    one: dbapi.Connection, opened: Open, level: str
+    one: dbapi.Connection, connect: Open, level: str
 ) -> None:
     for change in ("UPDATE depts SET name = name || '!'", "UPDATE depts SET deptno = deptno + 1", "DELETE FROM depts"):
-        other = opened()
+        other = connect()
         other.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
         assert names(other) == ["one"]
         one.execute("UPDATE emps SET salary = 1")
@@ -232,7 +232,7 @@ def test_an_old_snapshot_does_not_write_over_what_it_cannot_see(
         one.commit()
 
 
-def test_versions_grow_although_the_clock_steps_back(opened: Open, one: dbapi.Connection, versions: str) -> None:
+def test_versions_grow_although_the_clock_steps_back(connect: Open, one: dbapi.Connection, versions: str) -> None:
     if versions == "TIMESTAMP":
         one.execute("UPDATE hr.depts_journal SET version_number = now() + interval '1 day'")
     one.execute("UPDATE depts SET name = 'a'")
@@ -244,7 +244,7 @@ def test_versions_grow_although_the_clock_steps_back(opened: Open, one: dbapi.Co
     assert names(one) == ["c"]
 
 
-def test_the_original_driver_reads_and_writes_the_same_journals(one: dbapi.Connection, opened: Open) -> None:
+def test_the_original_driver_reads_and_writes_the_same_journals(one: dbapi.Connection, connect: Open) -> None:
     """The seed's documented statements run on the same table."""
     one.autocommit = True
     one.execute("INSERT INTO hr.depts_journal (deptno, name) VALUES (8, 'theirs')")

@@ -32,9 +32,9 @@ def versions() -> str:
 
 
 @pytest.fixture
-def model_file(model: dict[str, Any], plain: psycopg.Connection[Any], tmp_path: Path) -> Path:
+def model_file(model: dict[str, Any], postgres: psycopg.Connection[Any], tmp_path: Path) -> Path:
     """Write the seed's model to a file, and make the seed's journal."""
-    plain.execute(CREATE)
+    postgres.execute(CREATE)
     path = tmp_path / "journalled-sql-rewriter-example/src/main/resources/myTestModel.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(model))

@@ -28,7 +28,7 @@ def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(warehouse: Path) -> Run:
+def run(warehouse: Path) -> Callable[..., str]:
     """Return a function that runs a command, which must succeed, and returns its output."""
 
     def ran(*command: str) -> str:

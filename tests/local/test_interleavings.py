@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import trinity
+from trinity import Session
 from trinity_conformance import connectors
 from trinity_conformance.playing.interleavings import ACTIONS, interleave
 
@@ -20,7 +21,7 @@ QUICK += [("append", "replace"), ("compact", "replace"), ("replace", "append")]
 
 
 @pytest.fixture
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[trinity.Session]:
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]:
     """Yield a session without Spark, with a catalog ``c`` of the connector that the test names."""
     options = {"connector": request.param, "warehouse": str(tmp_path)}
     with trinity.connect(catalogs={"c": options}, catalog="c", engine="local") as session:
@@ -28,24 +29,24 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[trinity.Ses
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lake", ["memory"], indirect=True)
-def test_l7_a_part_of_all_pairs(lake: trinity.Session, kind: str) -> None:
+@pytest.mark.parametrize("opened", ["memory"], indirect=True)
+def test_l7_a_part_of_all_pairs(opened: Session, kind: str) -> None:
     for number, pair in enumerate(QUICK):
-        interleave(lake, f"c.default.t{number}", pair, keyed=KINDS[kind])
+        interleave(opened, f"c.default.t{number}", pair, keyed=KINDS[kind])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lake", connectors(), indirect=True)
-def test_l7_every_pair(lake: trinity.Session, kind: str) -> None:
+@pytest.mark.parametrize("opened", connectors(), indirect=True)
+def test_l7_every_pair(opened: Session, kind: str) -> None:
     for number, pair in enumerate(PAIRS):
-        interleave(lake, f"c.default.t{number}", pair, keyed=KINDS[kind])
+        interleave(opened, f"c.default.t{number}", pair, keyed=KINDS[kind])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lake", connectors(), indirect=True)
-def test_l7_triples(lake: trinity.Session, kind: str) -> None:
+@pytest.mark.parametrize("opened", connectors(), indirect=True)
+def test_l7_triples(opened: Session, kind: str) -> None:
     drawn = random.Random(20).sample(list(product(ACTIONS, repeat=3)), 60)
     for number, triple in enumerate(drawn):
-        interleave(lake, f"c.default.t{number}", triple, keyed=KINDS[kind])
+        interleave(opened, f"c.default.t{number}", triple, keyed=KINDS[kind])

@@ -19,7 +19,7 @@ def test_notebook(notebook: Notebook) -> None:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Notebook:
+def notebook(tmp_path: Path) -> Notebook:
     """Write a notebook of three cells without outputs, and return it."""
     cells = [
         {"cell_type": "markdown", "source": ["# Title"]},
@@ -31,12 +31,12 @@ def small(tmp_path: Path) -> Notebook:
     return read(path)
 
 
-def test_what_a_cell_puts_out_is_compared_and_written(small: Notebook) -> None:
-    assert [cell["source"][0] for cell, _ in differences(small)] == ["kept = [1]\n"]
-    assert "kept = [1]" in report(small, differences(small))
-    write(small)
-    assert differences(read(small.path)) == []
-    assert as_page(read(small.path)) == (
+def test_what_a_cell_puts_out_is_compared_and_written(notebook: Notebook) -> None:
+    assert [cell["source"][0] for cell, _ in differences(notebook)] == ["kept = [1]\n"]
+    assert "kept = [1]" in report(notebook, differences(notebook))
+    write(notebook)
+    assert differences(read(notebook.path)) == []
+    assert as_page(read(notebook.path)) == (
         "# Title\n\n```python\nkept = [1]\nprint(len(kept))\nkept\n```\n\n```text\n1\n\n[1]\n```\n\n"
         "```python\nkept.append(2)\n```\n"
     )

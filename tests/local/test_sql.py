@@ -24,7 +24,7 @@ def answer(session: Session, text: str) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def orders(local: Session, local_fmt: str) -> str:
+def bought(local: Session, local_fmt: str) -> str:
     """Make the orders of two customers in each format, one of them in two versions."""
     name = f"{local_fmt}.default.orders"
     local.sql(
@@ -58,9 +58,9 @@ def test_definitions(local: Session, local_fmt: str) -> None:
     assert answer(local, "TRUNCATE TABLE t")[0][2] == 1
 
 
-def test_an_insert_counts_its_rows(local: Session, orders: str) -> None:
-    assert answer(local, f"INSERT INTO {orders} SELECT * FROM {orders} WHERE who = 'ann'") == [(2, 0, 0, 2)]
-    assert answer(local, f"SELECT count(*) FROM {orders}") == [(3,)]
+def test_an_insert_counts_its_rows(local: Session, bought: str) -> None:
+    assert answer(local, f"INSERT INTO {bought} SELECT * FROM {bought} WHERE who = 'ann'") == [(2, 0, 0, 2)]
+    assert answer(local, f"SELECT count(*) FROM {bought}") == [(3,)]
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_an_insert_counts_its_rows(local: Session, orders: str) -> None:
     ],
 )
 def test_an_insert_that_is_refused_changes_nothing(
-    local: Session, orders: str, values: str, code: str, message: str
+    local: Session, bought: str, values: str, code: str, message: str
 ) -> None:
-    before = local.table(orders).splits().version
+    before = local.table(bought).splits().version
     with pytest.raises(TrinityError, match=f"(?i){message}") as refused:
-        local.sql(f"INSERT INTO {orders} (id, who) VALUES {values}")
+        local.sql(f"INSERT INTO {bought} (id, who) VALUES {values}")
     assert refused.value.code == code
-    assert local.table(orders).splits().version == before
+    assert local.table(bought).splits().version == before
 
 
 def test_an_insert_meets_checks(local: Session, local_fmt: str) -> None:
@@ -142,9 +142,9 @@ QUERIES = [
 ]  # fmt: skip
 
 
-def test_queries(local: Session, orders: str) -> None:
+def test_queries(local: Session, bought: str) -> None:
     for text, rows in QUERIES:
-        assert answer(local, text.format(t=orders)) == rows, text
+        assert answer(local, text.format(t=bought)) == rows, text
 
 
 def test_max_by_keeps_the_sign_of_zero(local: Session) -> None:
@@ -152,35 +152,35 @@ def test_max_by_keeps_the_sign_of_zero(local: Session) -> None:
     assert repr(value) == "-0.0"
 
 
-def test_names_and_types_of_a_result_are_sparks(local: Session, orders: str) -> None:
-    found = local.sql(f"SELECT ID, count(*), sum(n), count(DISTINCT who), sum(amount) FROM {orders} GROUP BY id")
+def test_names_and_types_of_a_result_are_sparks(local: Session, bought: str) -> None:
+    found = local.sql(f"SELECT ID, count(*), sum(n), count(DISTINCT who), sum(amount) FROM {bought} GROUP BY id")
     assert found.columns == ["ID", "count(1)", "sum(n)", "count(DISTINCT who)", "sum(amount)"]
     assert found.schema.types == [pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.decimal128(19, 2)]
 
 
-def test_a_result_keeps_its_version(local: Session, orders: str) -> None:
-    version = local.table(orders).splits().version
-    found = local.sql(f"SELECT count(*) FROM {orders}")
-    local.sql(f"INSERT INTO {orders} (id) VALUES (4)")
+def test_a_result_keeps_its_version(local: Session, bought: str) -> None:
+    version = local.table(bought).splits().version
+    found = local.sql(f"SELECT count(*) FROM {bought}")
+    local.sql(f"INSERT INTO {bought} (id) VALUES (4)")
     assert found.collect() == [(3,)]
-    assert answer(local, f"SELECT count(*) FROM {orders} VERSION AS OF {version}") == [(3,)]
+    assert answer(local, f"SELECT count(*) FROM {bought} VERSION AS OF {version}") == [(3,)]
 
 
-def test_the_log_has_each_version(local: Session, orders: str) -> None:
-    rows = local.table(orders).log().collect()
+def test_the_log_has_each_version(local: Session, bought: str) -> None:
+    rows = local.table(bought).log().collect()
     assert {(row.n, row["_pos"]) for row in rows if row.who == "bob"} == {(20, 0), (None, 1)}
     assert {row["_tier"] for row in rows} == {"log"}
     assert len({row["_commit_version"] for row in rows}) == len({row["_file"] for row in rows}) == 2
 
 
-def test_a_table_is_made_of_a_query(local: Session, orders: str, local_fmt: str) -> None:
+def test_a_table_is_made_of_a_query(local: Session, bought: str, local_fmt: str) -> None:
     made = f"{local_fmt}.default.totals"
-    assert answer(local, f"CREATE TABLE {made} (w, s) AS SELECT who, sum(n) AS n FROM {orders} GROUP BY who")[0][0] == 2
+    assert answer(local, f"CREATE TABLE {made} (w, s) AS SELECT who, sum(n) AS n FROM {bought} GROUP BY who")[0][0] == 2
     assert answer(local, f"SELECT * FROM {made} ORDER BY w") == [("ann", 40), ("bob", 20)]
 
 
-def test_explain_names_the_executor(local: Session, orders: str) -> None:
-    (text,) = answer(local, f"EXPLAIN SELECT who, count(*) AS c FROM {orders} GROUP BY who")[0]
+def test_explain_names_the_executor(local: Session, bought: str) -> None:
+    (text,) = answer(local, f"EXPLAIN SELECT who, count(*) AS c FROM {bought} GROUP BY who")[0]
     assert "executor: this process" in str(text)
     assert str(text).endswith("the query is run by this process, and DuckDB in it")
 
@@ -214,18 +214,18 @@ def test_explain_names_the_executor(local: Session, orders: str) -> None:
         ("SHOW FUNCTIONS", "NOT_SUPPORTED", "engine='local'"),
     ],
 )
-def test_what_needs_spark_says_so(local: Session, orders: str, text: str, code: str, message: str) -> None:
+def test_what_needs_spark_says_so(local: Session, bought: str, text: str, code: str, message: str) -> None:
     with pytest.raises(TrinityError, match=message) as refused:
-        local.sql(text.format(t=orders))
+        local.sql(text.format(t=bought))
     assert refused.value.code == code
 
 
-def test_a_damaged_file_is_named(local: Session, orders: str, local_fmt: str) -> None:
+def test_a_damaged_file_is_named(local: Session, bought: str, local_fmt: str) -> None:
     if local_fmt == "memory":
         return
-    (first, *_) = local.table(orders).splits().files
+    (first, *_) = local.table(bought).splits().files
     Path(first.path.removeprefix("file://")).write_bytes(b"no parquet")
-    found = local.sql(f"SELECT who, count(*) AS c FROM {orders} GROUP BY who")
+    found = local.sql(f"SELECT who, count(*) AS c FROM {bought} GROUP BY who")
     with pytest.raises(TrinityError, match=Path(first.path).name) as refused:
         found.collect()
     assert refused.value.code == "BAD_DATA"
@@ -254,18 +254,18 @@ def test_insert_of_expressions_without_names(local: Session) -> None:
     assert found == [(1, 10, None), (2, 20, None), (3, 30, None), (4, 3, "xy")]
 
 
-def test_nulls_without_a_type_are_inserted(local: Session, orders: str) -> None:
-    local.sql(f"INSERT INTO {orders} SELECT id + 10, NULL, NULL, day, NULL FROM {orders} WHERE id = 1")
-    assert answer(local, f"SELECT * FROM {orders} WHERE id > 9") == [(11, None, None, dt.date(2024, 1, 31), None)]
+def test_nulls_without_a_type_are_inserted(local: Session, bought: str) -> None:
+    local.sql(f"INSERT INTO {bought} SELECT id + 10, NULL, NULL, day, NULL FROM {bought} WHERE id = 1")
+    assert answer(local, f"SELECT * FROM {bought} WHERE id > 9") == [(11, None, None, dt.date(2024, 1, 31), None)]
     with refused("NOT_SUPPORTED", "'v' is NULL without a type"):
-        local.sql(f"MERGE INTO {orders} t USING (SELECT 1 AS id, NULL AS v) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+        local.sql(f"MERGE INTO {bought} t USING (SELECT 1 AS id, NULL AS v) s ON t.id = s.id WHEN MATCHED THEN DELETE")
 
 
 def test_a_subquery_does_not_take_columns_of_its_lateral_view_from_the_row_around_it(
-    local: Session, orders: str
+    local: Session, bought: str
 ) -> None:
-    inner = f"SELECT 1 FROM {orders} AS o LATERAL VIEW explode(sequence(1, 2)) v AS k WHERE k = o.id AND o.who = 'ann'"
-    assert answer(local, f"SELECT k FROM (SELECT id AS k FROM {orders}) AS q WHERE EXISTS ({inner}) AND k = 2") == [
+    inner = f"SELECT 1 FROM {bought} AS o LATERAL VIEW explode(sequence(1, 2)) v AS k WHERE k = o.id AND o.who = 'ann'"
+    assert answer(local, f"SELECT k FROM (SELECT id AS k FROM {bought}) AS q WHERE EXISTS ({inner}) AND k = 2") == [
         (2,)
     ]
     local.sql("CREATE TABLE q (k INT, v INT, PRIMARY KEY (k))")
@@ -273,12 +273,12 @@ def test_a_subquery_does_not_take_columns_of_its_lateral_view_from_the_row_aroun
     assert answer(local, f"UPDATE q SET v = 1 WHERE EXISTS ({inner})")[0][0] == 1
 
 
-def test_a_column_may_have_schema_and_catalog_before_its_table(local: Session, orders: str) -> None:
-    schema, table = orders.partition(".")[2].split(".")
-    for name in (f"{schema}.{table}", orders):
-        text = f"SELECT {name}.who, count({name}.id) AS n FROM {orders} WHERE {name}.id > 1 GROUP BY {name}.who"
+def test_a_column_may_have_schema_and_catalog_before_its_table(local: Session, bought: str) -> None:
+    schema, table = bought.partition(".")[2].split(".")
+    for name in (f"{schema}.{table}", bought):
+        text = f"SELECT {name}.who, count({name}.id) AS n FROM {bought} WHERE {name}.id > 1 GROUP BY {name}.who"
         assert answer(local, f"{text} ORDER BY {name}.who") == [("ann", 1), ("bob", 1)]
-    own = f"SELECT {schema}.{table}.n FROM {orders} AS o"
+    own = f"SELECT {schema}.{table}.n FROM {bought} AS o"
     with pytest.raises(TrinityError, match="no column of its own"):
         answer(local, own)
 

@@ -9,24 +9,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trinity import Column, TrinityError
+from tests.support.adapter import rewrite_in
+from trinity import TrinityError
 from trinity.engine.reading.spark.deleted_rows import bits_of
 from trinity.engine.reading.spark_hash import buckets_of
-from trinity.spi import DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
+from trinity.spi import DataFile, SinkId
 from trinity.storage import ParquetSinkProvider, PositionDeletes
 from trinity.storage.position_deletes import deletes_of_fragments, named_files
 
 pytestmark = pytest.mark.inner
 
 
-def sink_into(folder: Path) -> RewriteTableHandle:
-    definition = TableDefinition("s", "t", (Column("k", "int"),))
-    target = WriteTarget(str(folder), pa.schema([("k", pa.int32())]), (), "f" * 32)
-    return RewriteTableHandle(TableHandle("c", "s", "t", str(folder)), definition, target, ())
-
-
 def written(folder: Path, file: DataFile, positions: list[int]) -> PositionDeletes:
-    sink = ParquetSinkProvider().create_delete_sink(sink_into(folder), SinkId())
+    sink = ParquetSinkProvider().create_delete_sink(rewrite_in(folder), SinkId())
     sink.delete_rows(file, pa.array(positions, pa.int64()))
     [fragment] = deletes_of_fragments(sink.finish())
     assert (fragment.of, fragment.size) == (file.path, Path(fragment.deletes.paths[0]).stat().st_size)
@@ -47,7 +42,7 @@ def test_positions_of_a_file_from_two_tasks_come_together(tmp_path: Path) -> Non
     first = written(tmp_path, DataFile("/t/a.parquet", 10, 100), [3])
     file, fragments = DataFile("/t/a.parquet", 10, 100, deletes=first), []
     for order, positions in enumerate([[5, 6], [7]]):
-        sink = ParquetSinkProvider().create_delete_sink(sink_into(tmp_path), SinkId(order))
+        sink = ParquetSinkProvider().create_delete_sink(rewrite_in(tmp_path), SinkId(order))
         sink.delete_rows(file, pa.array(positions, pa.int64()))
         fragments += sink.finish()
     [both] = deletes_of_fragments(fragments)
@@ -70,7 +65,7 @@ def test_a_file_of_positions_may_be_about_several_files(tmp_path: Path) -> None:
 
 
 def test_an_abort_leaves_no_file(tmp_path: Path) -> None:
-    sink = ParquetSinkProvider().create_delete_sink(sink_into(tmp_path), SinkId())
+    sink = ParquetSinkProvider().create_delete_sink(rewrite_in(tmp_path), SinkId())
     sink.delete_rows(DataFile("/t/a.parquet", 10, 100), pa.array([1], pa.int64()))
     assert [path.suffix for path in tmp_path.rglob("*-*")] == [".trinity"]
     sink.abort()

@@ -52,7 +52,7 @@ def wanted() -> dict[int, tuple[int, str]]:
 
 
 def test_executors_are_killed_and_nothing_is_lost_or_doubled(
-    lake: BucketLake, cluster: Cluster, object_server: ObjectServer, tmp_path: Path
+    cloud: BucketLake, cluster: Cluster, object_server: ObjectServer, tmp_path: Path
 ) -> None:
     step, requests, killed = tmp_path / "step", dict.fromkeys(KILLED, 0), set[str]()
 
@@ -66,13 +66,13 @@ def test_executors_are_killed_and_nothing_is_lost_or_doubled(
         return None
 
     with object_server.proxy.faulty(kills):
-        done = ran(sys.executable, str(PROGRAM), cluster.master, json.dumps(lake.settings()), str(tmp_path))
+        done = ran(sys.executable, str(PROGRAM), cluster.master, json.dumps(cloud.settings()), str(tmp_path))
     assert done.returncode == 0, done.stderr[-5000:]
     assert killed == KILLED
     rows = wanted()
     sums = [len(rows), len(rows), sum(rows)]
     assert json.loads(done.stdout) == {"read": sums, "copy": sums}
-    with lake.connect() as session:
+    with cloud.connect() as session:
         for name in ("t", "copy"):
             files = [f.path.removeprefix("s3://") for f in session.table(name).splits().files]
             read = [pq.read_table(f, filesystem=object_server.files, columns=["k", "ts", "v"]) for f in files]

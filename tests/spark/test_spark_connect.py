@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def remote() -> Iterator[str]:
     with running_connect_server() as address:
         yield address
 
@@ -98,22 +98,22 @@ def told_by(done: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.mark.full
-def test_the_cases_of_a_client(server: str, tmp_path: Path) -> None:
-    done = client(server, "-m", "pytest", "-q", "-m", "", f"--basetemp={tmp_path / 'own'}", "tests/connect/cases.py")
+def test_the_cases_of_a_client(remote: str, tmp_path: Path) -> None:
+    done = client(remote, "-m", "pytest", "-q", "-m", "", f"--basetemp={tmp_path / 'own'}", "tests/connect/cases.py")
     assert done.returncode == 0, told_by(done)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("page", PAGES)
-def test_what_tables_do_holds_over_spark_connect(server: str, tmp_path: Path, page: str) -> None:
-    done = client(server, "-m", "pytest", "-q", "-m", "not full", f"--basetemp={tmp_path / 'own'}", page)
+def test_what_tables_do_holds_over_spark_connect(remote: str, tmp_path: Path, page: str) -> None:
+    done = client(remote, "-m", "pytest", "-q", "-m", "not full", f"--basetemp={tmp_path / 'own'}", page)
     assert done.returncode == 0, told_by(done)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("fmt", ["parquet", "iceberg"])
-def test_a_format_conforms_over_spark_connect(server: str, tmp_path: Path, fmt: str) -> None:
-    done = client(server, "-m", "trinity_conformance", "run", fmt, "--traces", tmp_path)
+def test_a_format_conforms_over_spark_connect(remote: str, tmp_path: Path, fmt: str) -> None:
+    done = client(remote, "-m", "trinity_conformance", "run", fmt, "--traces", tmp_path)
     assert done.returncode == 0, told_by(done)
 
 

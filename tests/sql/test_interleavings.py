@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
+from trinity import Session
 from trinity_conformance import connectors
 from trinity_conformance.playing.interleavings import ACTIONS, cheap, interleave
 
@@ -22,32 +23,32 @@ TRIPLES = 40
 
 
 @pytest.fixture
-def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[trinity.Session]:
+def opened(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Session]:
     """Yield a session with a catalog ``c`` of the connector that the test names."""
     options = {"connector": request.param, "warehouse": str(tmp_path)}
     with trinity.connect(spark=spark, catalogs={"c": options}, catalog="c") as session:
         yield session
 
 
-@pytest.mark.parametrize("lake", ["parquet"], indirect=True)
-def test_l7_what_takes_no_job_within_a_statement(lake: trinity.Session) -> None:
+@pytest.mark.parametrize("opened", ["parquet"], indirect=True)
+def test_l7_what_takes_no_job_within_a_statement(opened: Session) -> None:
     """A quick part of the interleavings, which runs no Spark job within a statement."""
     for number, pair in enumerate(p for p in cheap() if p[0] == "update"):
-        interleave(lake, f"c.default.t{number}", pair, keyed=True)
+        interleave(opened, f"c.default.t{number}", pair, keyed=True)
 
 
 @FULL
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lake", connectors(), indirect=True)
-def test_l7_every_pair(lake: trinity.Session, kind: str) -> None:
+@pytest.mark.parametrize("opened", connectors(), indirect=True)
+def test_l7_every_pair(opened: Session, kind: str) -> None:
     for number, pair in enumerate(PAIRS):
-        interleave(lake, f"c.default.t{number}", pair, keyed=KINDS[kind])
+        interleave(opened, f"c.default.t{number}", pair, keyed=KINDS[kind])
 
 
 @FULL
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lake", ["parquet", "delta", "iceberg"], indirect=True)
-def test_l7_triples(lake: trinity.Session, kind: str) -> None:
+@pytest.mark.parametrize("opened", ["parquet", "delta", "iceberg"], indirect=True)
+def test_l7_triples(opened: Session, kind: str) -> None:
     drawn = random.Random(20).sample(list(product(ACTIONS, repeat=3)), TRIPLES)
     for number, triple in enumerate(drawn):
-        interleave(lake, f"c.default.t{number}", triple, keyed=KINDS[kind])
+        interleave(opened, f"c.default.t{number}", triple, keyed=KINDS[kind])

@@ -29,7 +29,7 @@ SOURCES = {
 
 
 @pytest.fixture
-def tables(session: Session, tiered_fmt: str) -> tuple[str, str]:
+def twins(session: Session, tiered_fmt: str) -> tuple[str, str]:
     """Make two tables with the same rows: in the base, in the log, and deleted."""
     names = (f"{tiered_fmt}.default.one", f"{tiered_fmt}.default.other")
     for name in names:
@@ -58,10 +58,8 @@ def outcome(session: Session, table: str, source: str, clauses: str) -> Any:
 @pytest.mark.full
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("clauses", [STAR, NAMED], ids=["star", "named"])
-def test_an_upsert_does_what_the_join_does(
-    session: Session, tables: tuple[str, str], source: str, clauses: str
-) -> None:
-    one, other = tables
+def test_an_upsert_does_what_the_join_does(session: Session, twins: tuple[str, str], source: str, clauses: str) -> None:
+    one, other = twins
     explained = session.sql(f"EXPLAIN MERGE INTO {one} t USING {one} s ON t.k = s.k WHEN MATCHED THEN {clauses}")
     assert "upsert: " in str(explained.collect()[0][0])
     joined = outcome(session, other, SOURCES[source], f"AND s.k IS NOT NULL THEN {clauses}")
@@ -69,9 +67,9 @@ def test_an_upsert_does_what_the_join_does(
 
 
 @pytest.mark.full
-def test_a_commit_that_comes_between_is_seen(session: Session, tables: tuple[str, str], monkeypatch: Any) -> None:
+def test_a_commit_that_comes_between_is_seen(session: Session, twins: tuple[str, str], monkeypatch: Any) -> None:
     """The counts are those of the version to which the statement is committed (L7)."""
-    one, _ = tables
+    one, _ = twins
     metadata = session.table(one).connector.metadata
     finish, rows = metadata.finish_merge, [(7, 7, 1, False)]
 
@@ -85,9 +83,9 @@ def test_a_commit_that_comes_between_is_seen(session: Session, tables: tuple[str
     assert reported == (2, 1, 0, 1)
 
 
-def test_keys_other_than_those_of_on_are_looked_up(session: Session, tables: tuple[str, str]) -> None:
+def test_keys_other_than_those_of_on_are_looked_up(session: Session, twins: tuple[str, str]) -> None:
     """It is no upsert, since the new key may be live (M4)."""
-    one, _ = tables
+    one, _ = twins
     session.sql("SELECT 8 AS x, 1 AS k, CAST(1 AS SMALLINT) AS a, 9 AS w, false AS d").createOrReplaceTempView("s")
     with refused("CONSTRAINT_VIOLATION", "k = 1"):
         session.sql(f"MERGE INTO {one} t USING s ON t.k = s.x WHEN MATCHED THEN {STAR}")

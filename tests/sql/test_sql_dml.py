@@ -21,7 +21,7 @@ pytestmark = pytest.mark.inner
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def targets(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """Yield a session with a target t, a source u, and a table t in another catalog; no test changes them."""
     with trinity.connect(tmp_path_factory.mktemp("dml")) as session:
         session.sql("CREATE TABLE t (id INT, v INT, n STRING DEFAULT 'none', at STRUCT<x: INT>)")
@@ -48,7 +48,7 @@ def cases(session: Session, text: str, dialect: str = "spark") -> tuple[Case, ..
         return made.cases
 
 
-def test_every_clause_of_a_merge_becomes_a_case(tables: Session) -> None:
+def test_every_clause_of_a_merge_becomes_a_case(targets: Session) -> None:
     text = """
         MERGE INTO t AS a USING u AS b ON a.id = b.id /* a comment */ AND b.w > 0
         WHEN MATCHED AND b.w > 5 THEN DELETE
@@ -58,7 +58,7 @@ def test_every_clause_of_a_merge_becomes_a_case(tables: Session) -> None:
         WHEN NOT MATCHED BY TARGET THEN INSERT DEFAULT VALUES
         WHEN MATCHED THEN DO NOTHING -- the end
     """
-    with prepared(tables, text) as made:
+    with prepared(targets, text) as made:
         assert (made.statement, made.target_alias, made.source_alias) == ("MERGE", "a", "b")
         assert made.source is not None
         assert made.source.columns == ["id", "w"]
@@ -83,36 +83,36 @@ def test_every_clause_of_a_merge_becomes_a_case(tables: Session) -> None:
         assert not made.deletes_matches
 
 
-def test_stars_and_a_missing_column_list(tables: Session) -> None:
+def test_stars_and_a_missing_column_list(targets: Session) -> None:
     found = cases(
-        tables,
+        targets,
         "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED AND id > 3 THEN INSERT * "
         "WHEN NOT MATCHED THEN INSERT VALUES (id, 2, '3', NULL)",
     )
     assert [c.values for c in found] == [None, None, {"id": "`u`.`id`", "v": "2", "n": "'3'", "at": "NULL"}]
 
 
-def test_update_and_delete(tables: Session) -> None:
-    with prepared(tables, "UPDATE t SET v = v + 1, (id, n) = (2, 'x') WHERE id = 1") as made:
+def test_update_and_delete(targets: Session) -> None:
+    with prepared(targets, "UPDATE t SET v = v + 1, (id, n) = (2, 'x') WHERE id = 1") as made:
         assert made.source is None
         values = {"v": "`t`.`v` + 1", "id": "2", "n": "'x'"}
         assert made.cases == (Case(When.MATCHED, Operation.UPDATE, "`t`.`id` = 1", values),)
-    with prepared(tables, "UPDATE t AS a SET v = w FROM u WHERE a.id = u.id") as made:
+    with prepared(targets, "UPDATE t AS a SET v = w FROM u WHERE a.id = u.id") as made:
         assert made.on == "`a`.`id` = `u`.`id`"
         assert made.cases == (Case(When.MATCHED, Operation.UPDATE, None, {"v": "`u`.`w`"}),)
-    with prepared(tables, "UPDATE t SET v = 1 FROM u") as made:
+    with prepared(targets, "UPDATE t SET v = 1 FROM u") as made:
         assert made.on == "TRUE"
-    assert cases(tables, "DELETE FROM t") == (Case(When.MATCHED, Operation.DELETE),)
-    assert cases(tables, "DELETE FROM t x WHERE x.id = 1")[0].condition == "`x`.`id` = 1"
-    with prepared(tables, "DELETE FROM t USING u WHERE u.id = t.id AND w > 1") as made:
+    assert cases(targets, "DELETE FROM t") == (Case(When.MATCHED, Operation.DELETE),)
+    assert cases(targets, "DELETE FROM t x WHERE x.id = 1")[0].condition == "`x`.`id` = 1"
+    with prepared(targets, "DELETE FROM t USING u WHERE u.id = t.id AND w > 1") as made:
         assert made.on == "`u`.`id` = `t`.`id` AND `u`.`w` > 1"
         assert made.cases == (Case(When.MATCHED, Operation.DELETE),)
         assert made.deletes_matches
 
 
-def test_names_may_be_qualified_by_schema_and_catalog(tables: Session) -> None:
+def test_names_may_be_qualified_by_schema_and_catalog(targets: Session) -> None:
     with prepared(
-        tables,
+        targets,
         "MERGE INTO parquet.default.t USING delta.default.t ON parquet.default.t.id = delta.default.t.id "
         "WHEN MATCHED THEN UPDATE SET parquet.default.t.v = delta.default.t.v",
     ) as made:
@@ -120,25 +120,25 @@ def test_names_may_be_qualified_by_schema_and_catalog(tables: Session) -> None:
         assert made.source_alias != "t"
         assert made.on == f"`t`.`id` = `{made.source_alias}`.`id`"
         assert made.cases[0].values == {"v": f"`{made.source_alias}`.`v`"}
-    assert cases(tables, "DELETE FROM default.t WHERE default.T.At.x = 1")[0].condition == "`t`.`at`.x = 1"
+    assert cases(targets, "DELETE FROM default.t WHERE default.T.At.x = 1")[0].condition == "`t`.`at`.x = 1"
 
 
-def test_views_live_as_long_as_the_program(tables: Session) -> None:
+def test_views_live_as_long_as_the_program(targets: Session) -> None:
     def views() -> list[str]:
-        return [t.tableName for t in tables.spark.sql("SHOW TABLES").collect() if t.tableName.startswith("_trinity")]
+        return [t.tableName for t in targets.spark.sql("SHOW TABLES").collect() if t.tableName.startswith("_trinity")]
 
-    with prepared(tables, "WITH c AS (SELECT * FROM u) DELETE FROM t WHERE id IN (SELECT id FROM c, delta.default.t)"):
+    with prepared(targets, "WITH c AS (SELECT * FROM u) DELETE FROM t WHERE id IN (SELECT id FROM c, delta.default.t)"):
         assert len(views()) == 3
     assert views() == []
     with pytest.raises(TrinityError):
-        cases(tables, "DELETE FROM t USING u WHERE nope = 1")
+        cases(targets, "DELETE FROM t USING u WHERE nope = 1")
     assert views() == []
 
 
-def test_inner_names_are_not_the_outer_ones(tables: Session) -> None:
+def test_inner_names_are_not_the_outer_ones(targets: Session) -> None:
     text = str(
         cases(
-            tables,
+            targets,
             "UPDATE t SET v = (SELECT max(t.v) FROM t WHERE t.id = u.id) FROM u WHERE t.id = u.id AND EXISTS "
             "(SELECT 1 FROM u x WHERE x.id = default.t.id)",
         )[0].values
@@ -147,14 +147,14 @@ def test_inner_names_are_not_the_outer_ones(tables: Session) -> None:
     assert "`u`.`id`" in text
 
 
-def test_a_source_that_is_a_join_keeps_its_names_apart(tables: Session) -> None:
+def test_a_source_that_is_a_join_keeps_its_names_apart(targets: Session) -> None:
     with prepared(
-        tables, "MERGE INTO t USING u a JOIN u b ON a.id = b.id ON t.id = a.id WHEN MATCHED THEN UPDATE SET v = b.w"
+        targets, "MERGE INTO t USING u a JOIN u b ON a.id = b.id ON t.id = a.id WHEN MATCHED THEN UPDATE SET v = b.w"
     ) as made:
         assert made.source is not None
         assert len(set(made.source.columns)) == 4
     with prepared(
-        tables, "UPDATE t SET v = v + w FROM u JOIN (SELECT id FROM u) b USING (id) WHERE t.id = b.id"
+        targets, "UPDATE t SET v = v + w FROM u JOIN (SELECT id FROM u) b USING (id) WHERE t.id = b.id"
     ) as made:
         assert made.source is not None
         assert {"id", "w"} < set(made.source.columns)
@@ -255,19 +255,19 @@ REFUSED = [
 ]
 
 
-def test_refusals_come_before_anything_is_written(tables: Session) -> None:
+def test_refusals_come_before_anything_is_written(targets: Session) -> None:
     for text, code, part in REFUSED:
         with pytest.raises(TrinityError) as caught:
-            tables.sql(text)
+            targets.sql(text)
         assert caught.value.code == code, text
         assert part in caught.value.message, text
-    assert tables.sql("SELECT * FROM t").count() == 1
-    assert tables.table("t").history().count() == 2
+    assert targets.sql("SELECT * FROM t").count() == 1
+    assert targets.table("t").history().count() == 2
 
 
-def test_views_and_sparks_own_tables_are_no_targets(tables: Session) -> None:
-    tables.spark.range(1).createOrReplaceTempView("a_view")
-    tables.spark.sql("CREATE TABLE sparks_own (id INT) USING parquet")
+def test_views_and_sparks_own_tables_are_no_targets(targets: Session) -> None:
+    targets.spark.range(1).createOrReplaceTempView("a_view")
+    targets.spark.sql("CREATE TABLE sparks_own (id INT) USING parquet")
     try:
         for text, part in [
             ("DELETE FROM a_view", "is a view"),
@@ -277,11 +277,11 @@ def test_views_and_sparks_own_tables_are_no_targets(tables: Session) -> None:
             ("UPDATE spark_catalog.default.sparks_own SET id = 1", "Spark's own"),
         ]:
             with pytest.raises(TrinityError, match=part) as caught:
-                tables.sql(text)
+                targets.sql(text)
             assert caught.value.code == "NOT_SUPPORTED"
     finally:
-        tables.spark.sql("DROP TABLE sparks_own")
-        tables.spark.catalog.dropTempView("a_view")
+        targets.spark.sql("DROP TABLE sparks_own")
+        targets.spark.catalog.dropTempView("a_view")
 
 
 @pytest.mark.parametrize(
@@ -303,8 +303,8 @@ def test_views_and_sparks_own_tables_are_no_targets(tables: Session) -> None:
         ("trino", "concat(n, 'x')", "CONCAT(`t`.`n`, 'x')"),
     ],
 )
-def test_dialects_keep_their_meaning(tables: Session, dialect: str, written: str, meant: str) -> None:
-    (case,) = cases(tables, f"UPDATE t SET n = {written}", dialect)
+def test_dialects_keep_their_meaning(targets: Session, dialect: str, written: str, meant: str) -> None:
+    (case,) = cases(targets, f"UPDATE t SET n = {written}", dialect)
     assert case.values == {"n": meant}
 
 
@@ -321,32 +321,32 @@ def test_dialects_keep_their_meaning(tables: Session, dialect: str, written: str
         ("trino", "CAST(current_timestamp AS VARCHAR)"),
     ],
 )
-def test_what_could_change_its_meaning_is_refused(tables: Session, dialect: str, written: str) -> None:
+def test_what_could_change_its_meaning_is_refused(targets: Session, dialect: str, written: str) -> None:
     with pytest.raises(TrinityError) as caught:
-        cases(tables, f"UPDATE t SET n = {written}", dialect)
+        cases(targets, f"UPDATE t SET n = {written}", dialect)
     assert caught.value.code == "NOT_SUPPORTED"
 
 
-def test_types_are_found_in_subqueries_too(tables: Session) -> None:
+def test_types_are_found_in_subqueries_too(targets: Session) -> None:
     text = "UPDATE t SET v = (SELECT max(q) / 2 FROM (SELECT w AS q FROM u) z)"
-    assert "(MAX(q) DIV 2)" in str(cases(tables, text, "trino")[0].values)
+    assert "(MAX(q) DIV 2)" in str(cases(targets, text, "trino")[0].values)
     common = "WITH c AS (SELECT id / 2 AS h FROM u) MERGE INTO t USING c ON t.id = c.h / 2 WHEN MATCHED THEN DELETE"
-    with prepared(tables, common, "trino") as made:
+    with prepared(targets, common, "trino") as made:
         assert made.on == "`t`.`id` = (`c`.`h` DIV 2)"
 
 
 @pytest.mark.parametrize("dialect", ["spark", "trino", "postgres"])
-def test_with_of_values(tables: Session, dialect: str) -> None:
+def test_with_of_values(targets: Session, dialect: str) -> None:
     """A WITH query may be VALUES, in parentheses or without (M8)."""
     for body in ("VALUES (1, 5), (2, 6)", "(VALUES (1, 5))", "VALUES (1, 5) UNION ALL SELECT id, w FROM u"):
         text = f"WITH n(id, x) AS ({body}) {{}}"
         merge = "MERGE INTO t USING n ON t.id = n.id WHEN MATCHED THEN UPDATE SET v = n.x"
         for change in (merge, "UPDATE t SET v = x FROM n WHERE t.id = n.id", "DELETE FROM t USING n WHERE t.id = n.id"):
-            with prepared(tables, text.format(change), dialect) as made:
+            with prepared(targets, text.format(change), dialect) as made:
                 assert made.statement == change.split()[0]
 
 
-def test_the_column_that_is_set_is_the_targets_in_an_expression(tables: Session) -> None:
+def test_the_column_that_is_set_is_the_targets_in_an_expression(targets: Session) -> None:
     """As in an example of Trino's documentation; ``v = v`` of the target alone would silently change nothing."""
     merge = "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET id = id + 1, v = v + w"
-    assert cases(tables, merge)[0].values == {"id": "`t`.`id` + 1", "v": "`t`.`v` + `u`.`w`"}
+    assert cases(targets, merge)[0].values == {"id": "`t`.`id` + 1", "v": "`t`.`v` + `u`.`w`"}

@@ -36,7 +36,7 @@ class Order(Base):
 
 
 @pytest.fixture
-def orders(engine: sa.Engine) -> sa.Engine:
+def filled(engine: sa.Engine) -> sa.Engine:
     Base.metadata.create_all(engine)
     with Orm(engine) as orm:
         orm.add_all([Order(id=1, order="it's \\one", at=NOON), Order(id=2, order="two", at=NOON)])
@@ -44,9 +44,9 @@ def orders(engine: sa.Engine) -> sa.Engine:
     return engine
 
 
-def test_a_model_is_stored_found_changed_and_deleted(orders: sa.Engine, second_session: Session) -> None:
+def test_a_model_is_stored_found_changed_and_deleted(filled: sa.Engine, second_session: Session) -> None:
     assert second_session.table("orders").history().count() == 2  # a flush is a commit
-    with Orm(orders) as orm:
+    with Orm(filled) as orm:
         found = orm.scalars(sa.select(Order).order_by(Order.id.desc()).limit(1).offset(1)).one()
         assert (found.order, found.at) == ("it's \\one", NOON)
         found.order = "uno"
@@ -57,10 +57,10 @@ def test_a_model_is_stored_found_changed_and_deleted(orders: sa.Engine, second_s
         assert orm.scalars(sa.select(Order.id).where(Order.id.in_([]))).all() == []
 
 
-def test_an_upsert_is_by_the_key_and_obeys_the_watermark(orders: sa.Engine, second_session: Session) -> None:
+def test_an_upsert_is_by_the_key_and_obeys_the_watermark(filled: sa.Engine, second_session: Session) -> None:
     before = second_session.table("orders").version
     rows = [{"id": 1, "order": "late", "at": NOON - dt.timedelta(1)}, {"id": 3, "order": "three", "at": NOON}]
-    with orders.connect() as connection:
+    with filled.connect() as connection:
         connection.execute(upsert(Order).values(rows))
         connection.execute(
             upsert(Order), [{"id": 2, "order": "zwei", "at": NOON}, {"id": 4, "order": "vier", "at": NOON}]
@@ -89,11 +89,11 @@ def test_an_upsert_on_columns_keeps_what_it_does_not_give(engine: sa.Engine, sec
                 connection.execute(wrong)
 
 
-def test_each_statement_is_a_commit(orders: sa.Engine) -> None:
-    with contextlib.suppress(ZeroDivisionError), orders.begin() as connection:
+def test_each_statement_is_a_commit(filled: sa.Engine) -> None:
+    with contextlib.suppress(ZeroDivisionError), filled.begin() as connection:
         connection.execute(sa.delete(Order).where(Order.id == 1))
         raise ZeroDivisionError
-    with orders.connect() as connection:
+    with filled.connect() as connection:
         assert connection.get_isolation_level() == "AUTOCOMMIT"
         connection.execute(sa.update(Order).values(order="x"))
         connection.rollback()
@@ -224,17 +224,17 @@ def test_what_is_not_made(engine: sa.Engine) -> None:
         connection.execute(sa.select(plain).with_for_update())
 
 
-def test_what_tools_ask_when_they_connect(orders: sa.Engine, second_session: Session) -> None:
+def test_what_tools_ask_when_they_connect(filled: sa.Engine, second_session: Session) -> None:
     """The schemas, the tables, the first rows, and a plan, as Superset asks for them."""
     second_session.create_schema("sales")
-    seen = sa.inspect(orders)
+    seen = sa.inspect(filled)
     assert seen.get_schema_names() == ["default", "sales", "delta.default", "iceberg.default"]
     assert (seen.default_schema_name, seen.get_table_names(), seen.get_table_names("sales")) == (
         "default",
         ["orders"],
         [],
     )
-    with orders.connect() as connection:
+    with filled.connect() as connection:
         assert connection.exec_driver_sql("SELECT 1").scalar() == 1
         text = "SELECT `id`, `order` FROM default.orders ORDER BY id LIMIT 1"
         result = connection.execute(sa.text(text))
@@ -319,8 +319,8 @@ WRONG: list[tuple[Any, type[sa.exc.DBAPIError], str]] = [
 ]
 
 
-def test_an_error_has_a_code(orders: sa.Engine) -> None:
-    with orders.connect() as connection:
+def test_an_error_has_a_code(filled: sa.Engine) -> None:
+    with filled.connect() as connection:
         for statement, kind, code in WRONG:
             with pytest.raises(kind) as caught:
                 connection.execute(statement)

@@ -7,6 +7,7 @@ import datetime as dt
 import itertools
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from trinity.spi import (
     Column,
     CommitResult,
     Connector,
+    RewriteTableHandle,
     SinkId,
     TableDefinition,
     TableHandle,
@@ -138,3 +140,17 @@ def code_of(call: Callable[[], Any]) -> tuple[str, str]:
     with pytest.raises(TrinityError) as caught:
         call()
     return caught.value.code, caught.value.message
+
+
+def rewrite_in(folder: Path) -> RewriteTableHandle:
+    """Return a rewrite whose files go to a folder, of a table that no catalog has."""
+    definition = TableDefinition("s", "t", (Column("k", "int"),))
+    target = WriteTarget(str(folder), pa.schema([("k", pa.int32())]), (), "f" * 32)
+    return RewriteTableHandle(TableHandle("c", "s", "t", str(folder)), definition, target, ())
+
+
+def with_base(lake: Connector, handle: TableHandle) -> None:
+    """Make a base of the rows 1, 2, 3, and a log with row 2."""
+    append(lake, handle, (1, "a"), (2, "a"), (3, "a"))
+    compact(lake, handle, BASE, [])()
+    append(lake, handle, (2, "b"))

@@ -111,6 +111,17 @@ def bucket_lake(fmt: str, server: Server, bucket: str, database: Mapping[str, An
     return BucketLake(fmt, f"{server.store(bucket)}/{_ODD[fmt]}/{uuid.uuid4().hex}", server, database)
 
 
+STORES = {"s3": "object_server", "gcs": "google_server", "azure": "azure_server"}
+"""Kind of object store -> fixture of its server."""
+
+
+def lake_in_store(request: pytest.FixtureRequest, folder: Path) -> BucketLake:
+    """Return a catalog in a new bucket; the request's parameter is the store and the format, such as ``gcs-delta``."""
+    kind, _, fmt = str(request.param).partition("-")
+    server: Server = request.getfixturevalue(STORES[kind])
+    return bucket_lake(fmt, server, server.new_bucket(), database_of(fmt, folder))
+
+
 SERVERS = {"iceberg-postgres": "database", "iceberg-rest": "rest_catalog", "iceberg-glue": "glue"}
 """Kind of catalog -> fixture of its server."""
 

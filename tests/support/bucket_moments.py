@@ -50,11 +50,11 @@ class Moments:
         lake: a catalog of Parquet or Delta, or of Iceberg with a database in a file.
     """
 
-    def __init__(self, lake: BucketLake) -> None:
-        bucket, _, self._below = lake.place.removeprefix("s3://").partition("/")
-        known: Any = {name: value for name, value in lake.server.options.items() if name != "allow_http"}
+    def __init__(self, cloud: BucketLake) -> None:
+        bucket, _, self._below = cloud.place.removeprefix("s3://").partition("/")
+        known: Any = {name: value for name, value in cloud.server.options.items() if name != "allow_http"}
         self._store: Any = S3Store(bucket, config=known, client_options={"allow_http": True})
-        database = str(lake.database.get("uri", "")).removeprefix("sqlite:///")
+        database = str(cloud.database.get("uri", "")).removeprefix("sqlite:///")
         self._database = Path(database) if database else None
         self._mutex = threading.Lock()
         self._bytes: dict[str, bytes] = {}  # by MD5, which is the store's e-tag
@@ -110,10 +110,10 @@ class Moments:
 
 
 @contextlib.contextmanager
-def watched(lake: BucketLake) -> Iterator[Moments]:
+def watched(cloud: BucketLake) -> Iterator[Moments]:
     """Record the states of a warehouse during the block, from its beginning to its end."""
-    moments = Moments(lake)
+    moments = Moments(cloud)
     moments.take("begin")
-    with lake.server.proxy.faulty(moments.around):
+    with cloud.server.proxy.faulty(moments.around):
         yield moments
     moments.take("end")

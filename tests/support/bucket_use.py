@@ -33,7 +33,7 @@ _PROBE: Final = "_trinity/probe"
 """The object that tests the store's conditional puts; it stays."""
 
 
-def unneeded(lake: BucketLake, table: Table) -> list[str]:
+def unneeded(cloud: BucketLake, table: Table) -> list[str]:
     """Return the names of the objects below a table's location that its newest version does not need, without the
     format's log.
 
@@ -42,15 +42,15 @@ def unneeded(lake: BucketLake, table: Table) -> list[str]:
     """
     now = table.splits()
     needed = {path for file in (*now.files, *now.sidecar) for path in file.needs}
-    if lake.fmt == "iceberg":
-        needed |= {str(Location.of(uri)) for uri in _metadata(lake, table)}
-    there = {f"s3://{name}" for name in objects(lake.server, table.location)}
+    if cloud.fmt == "iceberg":
+        needed |= {str(Location.of(uri)) for uri in _metadata(cloud, table)}
+    there = {f"s3://{name}" for name in objects(cloud.server, table.location)}
     assert needed <= there
     names = sorted(path.removeprefix(f"{table.location}/") for path in there - needed)
-    return [name for name in names if not re.fullmatch(f"{_PROBE}|{_LOGS[lake.fmt]}", name)]
+    return [name for name in names if not re.fullmatch(f"{_PROBE}|{_LOGS[cloud.fmt]}", name)]
 
 
-def check_patience(lake: BucketLake, answer: Answer | None) -> None:
+def check_patience(cloud: BucketLake, answer: Answer | None) -> None:
     """Check that Spark gives up soon on a store that does not deliver data files. By default it tries thirty times and
     more.
 
@@ -69,10 +69,10 @@ def check_patience(lake: BucketLake, answer: Answer | None) -> None:
             over.wait()
         return answer or LOST
 
-    with trinity.connect(catalogs={"lake": lake.settings()}, engine="spark") as session:
+    with trinity.connect(catalogs={"lake": cloud.settings()}, engine="spark") as session:
         session.sql("CREATE TABLE t (k INT, v STRING)")
         session.table("t").append(pa.table({"k": [1], "v": ["a"]}))
-        with lake.server.proxy.faulty(denies):
+        with cloud.server.proxy.faulty(denies):
             try:
                 refusal("FILESYSTEM_ERROR", lambda: session.sql("UPDATE t SET v = 'b'"))
             finally:
@@ -82,9 +82,9 @@ def check_patience(lake: BucketLake, answer: Answer | None) -> None:
         assert [row.v for row in session.table("t").to_df().collect()] == ["a"]
 
 
-def _metadata(lake: BucketLake, table: Table) -> Iterator[str]:
+def _metadata(cloud: BucketLake, table: Table) -> Iterator[str]:
     """Yield the metadata file of an Iceberg table, and the files that it names."""
-    options = lake.server.options
+    options = cloud.server.options
     io = PyArrowFileIO(
         {
             "s3.endpoint": options["endpoint"],
@@ -93,7 +93,7 @@ def _metadata(lake: BucketLake, table: Table) -> Iterator[str]:
             "s3.secret-access-key": options["secret_access_key"],
         }
     )
-    with closing(sqlite3.connect(str(lake.database["uri"]).removeprefix("sqlite:///"))) as database:
+    with closing(sqlite3.connect(str(cloud.database["uri"]).removeprefix("sqlite:///"))) as database:
         found = database.execute(
             "SELECT metadata_location FROM iceberg_tables WHERE table_name = ?", [table.name.table]
         )

@@ -44,13 +44,13 @@ def drawn_history(seed: int) -> History:
     return tuple(Statement(random.choice(_STATEMENTS), drawn(random)) for _ in range(random.choice((2, 3, 4))))
 
 
-def play(lake: BucketLake, history: History) -> None:
+def play(cloud: BucketLake, history: History) -> None:
     """Play a history, and compare what each statement reported with what the tables hold afterwards.
 
     Raises:
         AssertionError: a statement reported something untrue, or rows are lost or duplicated.
     """
-    _Player(lake).play(history)
+    _Player(cloud).play(history)
 
 
 @dataclass

@@ -15,7 +15,7 @@ Rows = list[tuple[Any, ...]]
 
 
 @pytest.fixture
-def lake(session: Session, fmt: str) -> Session:
+def opened(session: Session, fmt: str) -> Session:
     """Set the current schema to each format in turn."""
     session.use(fmt, "default")
     return session
@@ -40,48 +40,48 @@ def refused(session: Session, code: str, text: str) -> str:
 
 
 @pytest.mark.tiered
-def test_the_life_of_a_keyed_table(lake: Session, fmt: str) -> None:
+def test_the_life_of_a_keyed_table(opened: Session, fmt: str) -> None:
     """Columns swap names, a dropped name is used again, types widen, and files of every age are live at once."""
-    lake.sql("CREATE TABLE t (id INT PRIMARY KEY, a STRING, b STRING, w INT) TBLPROPERTIES ('watermark-key' = 'w')")
-    lake.sql("INSERT INTO t VALUES (1, 'a1', 'b1', 1), (2, 'a2', 'b2', 1), (9, 'a9', 'b9', 1)")
-    table = lake.table("t")
+    opened.sql("CREATE TABLE t (id INT PRIMARY KEY, a STRING, b STRING, w INT) TBLPROPERTIES ('watermark-key' = 'w')")
+    opened.sql("INSERT INTO t VALUES (1, 'a1', 'b1', 1), (2, 'a2', 'b2', 1), (9, 'a9', 'b9', 1)")
+    table = opened.table("t")
     table.compact(full=True)
     old = table.splits().version
-    lake.sql("INSERT INTO t VALUES (2, 'late', 'late', 0)")
+    opened.sql("INSERT INTO t VALUES (2, 'late', 'late', 0)")
     with_late = table.splits().version
 
     # a and b change places, through a third name; the watermark is renamed with its option
-    lake.sql("ALTER TABLE t RENAME COLUMN a TO x")
-    lake.sql("ALTER TABLE t RENAME COLUMN b TO a")
-    lake.sql("ALTER TABLE t RENAME COLUMN x TO b")
-    lake.sql("ALTER TABLE t RENAME COLUMN w TO seq")
+    opened.sql("ALTER TABLE t RENAME COLUMN a TO x")
+    opened.sql("ALTER TABLE t RENAME COLUMN b TO a")
+    opened.sql("ALTER TABLE t RENAME COLUMN x TO b")
+    opened.sql("ALTER TABLE t RENAME COLUMN w TO seq")
     assert table.properties["watermark-key"] == "seq"
-    assert rows(lake, "SELECT id, a, b, seq FROM t") == [(1, "b1", "a1", 1), (2, "b2", "a2", 1), (9, "b9", "a9", 1)]
-    lake.sql("INSERT INTO t (id, a, b, seq) VALUES (1, 'B1', 'A1', 2), (3, 'B3', 'A3', 2)")
+    assert rows(opened, "SELECT id, a, b, seq FROM t") == [(1, "b1", "a1", 1), (2, "b2", "a2", 1), (9, "b9", "a9", 1)]
+    opened.sql("INSERT INTO t (id, a, b, seq) VALUES (1, 'B1', 'A1', 2), (3, 'B3', 'A3', 2)")
 
     # statistics and pushed filters belong to the column, not to the name
-    assert rows(lake, "SELECT id FROM t WHERE a = 'b2'") == [(2,)]
-    assert rows(lake, "SELECT id FROM t WHERE b >= 'a1' AND b < 'b'") == [(2,), (9,)]
+    assert rows(opened, "SELECT id FROM t WHERE a = 'b2'") == [(2,)]
+    assert rows(opened, "SELECT id FROM t WHERE b >= 'a1' AND b < 'b'") == [(2,), (9,)]
 
-    lake.sql("ALTER TABLE t DROP COLUMN b")
-    lake.sql("ALTER TABLE t ADD COLUMN b STRING AFTER id")
-    assert columns(lake) == ["id", "b", "a", "seq"]
-    assert rows(lake) == [(1, None, "B1", 2), (2, None, "b2", 1), (3, None, "B3", 2), (9, None, "b9", 1)]
+    opened.sql("ALTER TABLE t DROP COLUMN b")
+    opened.sql("ALTER TABLE t ADD COLUMN b STRING AFTER id")
+    assert columns(opened) == ["id", "b", "a", "seq"]
+    assert rows(opened) == [(1, None, "B1", 2), (2, None, "b2", 1), (3, None, "B3", 2), (9, None, "b9", 1)]
 
-    lake.sql("ALTER TABLE t ALTER COLUMN id TYPE BIGINT")
-    lake.sql("ALTER TABLE t ALTER COLUMN seq SET DATA TYPE bigint", dialect="trino")
-    lake.sql("INSERT INTO t VALUES (3000000000, 'new', 'y', 4000000000), (2, 'new', 'z', 3)")
-    lake.sql("DELETE FROM t WHERE id = 9")
-    lake.sql("UPDATE t SET b = 'set' WHERE id = 3")
+    opened.sql("ALTER TABLE t ALTER COLUMN id TYPE BIGINT")
+    opened.sql("ALTER TABLE t ALTER COLUMN seq SET DATA TYPE bigint", dialect="trino")
+    opened.sql("INSERT INTO t VALUES (3000000000, 'new', 'y', 4000000000), (2, 'new', 'z', 3)")
+    opened.sql("DELETE FROM t WHERE id = 9")
+    opened.sql("UPDATE t SET b = 'set' WHERE id = 3")
     now = [(1, None, "B1", 2), (2, "new", "z", 3), (3, "set", "B3", 2), (3000000000, "new", "y", 4000000000)]
-    assert rows(lake) == now
-    assert rows(lake, "SELECT id FROM t WHERE id = 1") == [(1,)]
+    assert rows(opened) == now
+    assert rows(opened, "SELECT id FROM t WHERE id = 1") == [(1,)]
     table.compact()
-    assert rows(lake) == now
+    assert rows(opened) == now
     table.compact(full=True)
-    assert rows(lake) == now
-    lake.sql("INSERT INTO t VALUES (1, 'after', 'compaction', 5), (9, 'too', 'late', 1)")
-    assert rows(lake) == [(1, "after", "compaction", 5), *now[1:], (9, "too", "late", 1)]
+    assert rows(opened) == now
+    opened.sql("INSERT INTO t VALUES (1, 'after', 'compaction', 5), (9, 'too', 'late', 1)")
+    assert rows(opened) == [(1, "after", "compaction", 5), *now[1:], (9, "too", "late", 1)]
 
     then = [(1, "a1", "b1", 1), (2, "a2", "b2", 1), (9, "a9", "b9", 1)]
     assert table.to_df(version=old).columns == ["id", "a", "b", "w"]
@@ -90,22 +90,22 @@ def test_the_life_of_a_keyed_table(lake: Session, fmt: str) -> None:
 
 
 @pytest.mark.tiered
-def test_a_plain_partitioned_table(lake: Session, fmt: str) -> None:
-    lake.sql("CREATE TABLE t (n INT, region STRING, amount DECIMAL(6,2), f FLOAT) PARTITIONED BY (region)")
-    lake.sql("INSERT INTO t VALUES (1, 'eu', 1.25, 0.5), (2, 'us', 2.50, 1.5), (3, NULL, NULL, NULL)")
-    lake.sql("ALTER TABLE t RENAME COLUMN region TO area")
-    lake.sql("ALTER TABLE t ALTER COLUMN amount TYPE DECIMAL(12,2)")
-    lake.sql("ALTER TABLE t ALTER COLUMN f TYPE DOUBLE")
-    lake.sql("INSERT INTO t VALUES (4, 'eu', 1234567890.12, 1e300)")
-    assert rows(lake, "SELECT n FROM t WHERE area = 'eu'") == [(1,), (4,)]
-    lake.sql("UPDATE t SET n = n + 10 WHERE area = 'eu'")  # rewrites files of both ages
-    lake.sql("DELETE FROM t WHERE area = 'us'")
-    found = [(n, area, None if a is None else float(a), f) for n, area, a, f in rows(lake)]
+def test_a_plain_partitioned_table(opened: Session, fmt: str) -> None:
+    opened.sql("CREATE TABLE t (n INT, region STRING, amount DECIMAL(6,2), f FLOAT) PARTITIONED BY (region)")
+    opened.sql("INSERT INTO t VALUES (1, 'eu', 1.25, 0.5), (2, 'us', 2.50, 1.5), (3, NULL, NULL, NULL)")
+    opened.sql("ALTER TABLE t RENAME COLUMN region TO area")
+    opened.sql("ALTER TABLE t ALTER COLUMN amount TYPE DECIMAL(12,2)")
+    opened.sql("ALTER TABLE t ALTER COLUMN f TYPE DOUBLE")
+    opened.sql("INSERT INTO t VALUES (4, 'eu', 1234567890.12, 1e300)")
+    assert rows(opened, "SELECT n FROM t WHERE area = 'eu'") == [(1,), (4,)]
+    opened.sql("UPDATE t SET n = n + 10 WHERE area = 'eu'")  # rewrites files of both ages
+    opened.sql("DELETE FROM t WHERE area = 'us'")
+    found = [(n, area, None if a is None else float(a), f) for n, area, a, f in rows(opened)]
     assert found == [(11, "eu", 1.25, 0.5), (14, "eu", 1234567890.12, 1e300), (3, None, None, None)]
-    lake.table("t").compact(full=True)
-    assert len(rows(lake)) == 3
-    assert "PARTITIONED BY (area)" in lake.sql("SHOW CREATE TABLE t").collect()[0][0].replace("`", "")
-    message = refused(lake, "NOT_SUPPORTED", "ALTER TABLE t DROP COLUMN area")
+    opened.table("t").compact(full=True)
+    assert len(rows(opened)) == 3
+    assert "PARTITIONED BY (area)" in opened.sql("SHOW CREATE TABLE t").collect()[0][0].replace("`", "")
+    message = refused(opened, "NOT_SUPPORTED", "ALTER TABLE t DROP COLUMN area")
     assert "partition" in message
 
 
@@ -164,23 +164,23 @@ def test_nullability_defaults_and_comments(session: Session, tiered_fmt: str) ->
 
 
 @pytest.mark.tiered
-def test_a_new_column_with_a_default_that_spark_evaluates(lake: Session, fmt: str) -> None:
+def test_a_new_column_with_a_default_that_spark_evaluates(opened: Session, fmt: str) -> None:
     """By Spark and by this process, after a dropped column of the same name, in base, log and plain files."""
     for key in ("", " PRIMARY KEY"):
-        lake.sql(f"CREATE TABLE t (id INT{key}, note STRING)")
-        lake.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
-        lake.table("t").compact(full=True)
-        lake.sql("INSERT INTO t VALUES (3, 'c')")
-        lake.sql("ALTER TABLE t DROP COLUMN note")
-        before = lake.table("t").version
-        lake.sql("ALTER TABLE t ADD COLUMN note INT DEFAULT ascii('A')")
-        assert lake.table("t").version == before + 1
-        lake.sql("INSERT INTO t (id) VALUES (4)")
-        assert rows(lake, "SELECT id FROM t WHERE note = 65") == [(1,), (2,), (3,), (4,)]
-        lake.table("t").compact(full=True)
-        assert rows(lake) == [(n, 65) for n in (1, 2, 3, 4)]
-        assert rows(lake, f"SELECT * FROM t VERSION AS OF {before}") == [(1,), (2,), (3,)]
-        lake.sql("DROP TABLE t")
+        opened.sql(f"CREATE TABLE t (id INT{key}, note STRING)")
+        opened.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        opened.table("t").compact(full=True)
+        opened.sql("INSERT INTO t VALUES (3, 'c')")
+        opened.sql("ALTER TABLE t DROP COLUMN note")
+        before = opened.table("t").version
+        opened.sql("ALTER TABLE t ADD COLUMN note INT DEFAULT ascii('A')")
+        assert opened.table("t").version == before + 1
+        opened.sql("INSERT INTO t (id) VALUES (4)")
+        assert rows(opened, "SELECT id FROM t WHERE note = 65") == [(1,), (2,), (3,), (4,)]
+        opened.table("t").compact(full=True)
+        assert rows(opened) == [(n, 65) for n in (1, 2, 3, 4)]
+        assert rows(opened, f"SELECT * FROM t VERSION AS OF {before}") == [(1,), (2,), (3,)]
+        opened.sql("DROP TABLE t")
 
 
 def test_what_is_refused(session: Session, tiered_fmt: str) -> None:
@@ -208,11 +208,11 @@ def test_what_is_refused(session: Session, tiered_fmt: str) -> None:
     assert columns(session) == ["id", "w", "gone", "v", "p"]
 
 
-def test_files_written_across_a_change(lake: Session, fmt: str) -> None:
+def test_files_written_across_a_change(opened: Session, fmt: str) -> None:
     """An append and a compaction begin before columns swap names, and end afterwards."""
-    lake.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
-    lake.sql("INSERT INTO t VALUES (1, 10, 100)")
-    table = lake.table("t")
+    opened.sql("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    opened.sql("INSERT INTO t VALUES (1, 10, 100)")
+    table = opened.table("t")
     metadata = table.connector.metadata
     insert = metadata.begin_insert(table.handle)
     sink = table.connector.sinks.create_page_sink(insert.target, SinkId())
@@ -222,7 +222,7 @@ def test_files_written_across_a_change(lake: Session, fmt: str) -> None:
     for old, new in (("a", "x"), ("b", "a"), ("x", "b")):
         table.rename_column(old, new)
     metadata.finish_insert(insert, sink.finish())
-    assert rows(lake, "SELECT id, a, b FROM t") == [(1, 100, 10), (2, 200, 20)]
-    assert rows(lake, "SELECT id FROM t WHERE a = 200") == [(2,)]
+    assert rows(opened, "SELECT id, a, b FROM t") == [(1, 100, 10), (2, 200, 20)]
+    assert rows(opened, "SELECT id FROM t WHERE a = 200") == [(2,)]
     bounds = [f.bounds("id") for f in table.splits().files]
     assert sorted(bounds, key=repr) == [(1, 1), (2, 2)]

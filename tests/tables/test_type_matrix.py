@@ -62,7 +62,7 @@ class Place:
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.full)], ids=["plain", "keyed"])
-def place(request: pytest.FixtureRequest, session: Session, warehouse: Path, tiered_fmt: str) -> Place:
+def matrix(request: pytest.FixtureRequest, session: Session, warehouse: Path, tiered_fmt: str) -> Place:
     return Place(session, warehouse, f"{tiered_fmt}.default.t", request.param)
 
 
@@ -153,11 +153,11 @@ WAYS_IN: Final[dict[str, Callable[[Place], pa.Table]]] = {
 }
 
 
-@pytest.mark.parametrize(("place", "zone"), TURNS, indirect=True)
+@pytest.mark.parametrize(("matrix", "zone"), TURNS, indirect=True)
 @pytest.mark.parametrize("way", WAYS_IN)
-def test_what_goes_in_comes_out(place: Place, zone: str, way: str) -> None:
-    given = WAYS_IN[way](place)
-    check(place.table.to_df().toArrow(), given)
+def test_what_goes_in_comes_out(matrix: Place, zone: str, way: str) -> None:
+    given = WAYS_IN[way](matrix)
+    check(matrix.table.to_df().toArrow(), given)
 
 
 def test_lists_within_nothing_are_written(session: Session, spark: SparkSession) -> None:
@@ -176,32 +176,32 @@ def in_duckdb(table: Table) -> pa.Table:
     return duckdb.connect().sql(table.merge_view_sql("duckdb")).to_arrow_table()
 
 
-@pytest.mark.parametrize(("place", "zone"), PLACES, indirect=True)
-def test_values_stay_as_they_are(place: Place, zone: str) -> None:
+@pytest.mark.parametrize(("matrix", "zone"), PLACES, indirect=True)
+def test_values_stay_as_they_are(matrix: Place, zone: str) -> None:
     """Values are read, rewritten by UPDATE and MERGE, compacted, and read by DuckDB, which ignores Spark's zones."""
-    by_arrow(place)
-    check(in_duckdb(place.table))
-    sql, name = place.session.sql, place.name
+    by_arrow(matrix)
+    check(in_duckdb(matrix.table))
+    sql, name = matrix.session.sql, matrix.name
     sql(f"UPDATE {name} SET c_int = c_int, c_ntz = c_ntz, n_list = n_list WHERE k < 6")
-    check(in_duckdb(place.table))
-    place.session.table(name).to_df().createOrReplaceTempView("own_rows")
+    check(in_duckdb(matrix.table))
+    matrix.session.table(name).to_df().createOrReplaceTempView("own_rows")
     sql(f"MERGE INTO {name} t USING own_rows s ON t.k = s.k AND t.c_date = s.c_date WHEN MATCHED THEN UPDATE SET *")
     check(sql(f"SELECT * FROM {name}").toArrow())
-    place.table.compact(full=True)
-    check(in_duckdb(place.table))
-    check(place.table.to_df().toArrow())
+    matrix.table.compact(full=True)
+    check(in_duckdb(matrix.table))
+    check(matrix.table.to_df().toArrow())
 
 
 @pytest.mark.full
-def test_every_way_out_tells_the_same(place: Place, zone: str) -> None:
-    by_arrow(place)
+def test_every_way_out_tells_the_same(matrix: Place, zone: str) -> None:
+    by_arrow(matrix)
     for _ in range(2):
-        check(place.table.log().toArrow())
-        check(place.session.spark.sql(place.table.merge_view_sql("spark")).toArrow())
-        check(in_duckdb(place.table))
-        place.table.compact(full=True)
-    as_foreign(place)
-    check_python(place, zone)
+        check(matrix.table.log().toArrow())
+        check(matrix.session.spark.sql(matrix.table.merge_view_sql("spark")).toArrow())
+        check(in_duckdb(matrix.table))
+        matrix.table.compact(full=True)
+    as_foreign(matrix)
+    check_python(matrix, zone)
 
 
 def as_foreign(place: Place) -> None:
@@ -327,13 +327,13 @@ def check_predicates(place: Place, predicates: dict[str, frozenset[int]]) -> Non
         assert found[n] == keys, predicate
 
 
-def test_a_day_that_the_old_calendar_lacks(place: Place) -> None:
+def test_a_day_that_the_old_calendar_lacks(matrix: Place) -> None:
     """10 October 1582: Spark's own pruning of files must not take it for another day."""
-    by_arrow(place)
-    place.table.compact(full=True)
+    by_arrow(matrix)
+    matrix.table.compact(full=True)
     day, instant, clock = (literal(CASES[c][0], CASES[c][1][n]) for c, n in (("c_date", 2), ("c_ts", 6), ("c_ntz", 6)))
     check_predicates(
-        place,
+        matrix,
         {
             f"c_date = {day}": frozenset((2,)),
             f"c_date >= {day} AND c_date < DATE '1582-10-11'": frozenset((2,)),
@@ -341,14 +341,14 @@ def test_a_day_that_the_old_calendar_lacks(place: Place) -> None:
             f"c_ntz = {clock}": frozenset((6,)),
         },
     )
-    assert place.table.to_df().where(f"c_date = {day}").count() == 1
-    assert place.session.sql(f"UPDATE {place.name} SET c_int = 1 WHERE c_date = {day}").first()[0] == 1
+    assert matrix.table.to_df().where(f"c_date = {day}").count() == 1
+    assert matrix.session.sql(f"UPDATE {matrix.name} SET c_int = 1 WHERE c_date = {day}").first()[0] == 1
 
 
 @pytest.mark.full
-def test_predicates_find_their_rows(place: Place, zone: str) -> None:
+def test_predicates_find_their_rows(matrix: Place, zone: str) -> None:
     """Spark's own pruning of files does not lose any."""
-    by_arrow(place)
-    place.table.compact(full=True)
+    by_arrow(matrix)
+    matrix.table.compact(full=True)
     for column in (c for c in ORDERED if (c, zone) in ZONED):
-        check_predicates(place, dict(predicates(column)))
+        check_predicates(matrix, dict(predicates(column)))

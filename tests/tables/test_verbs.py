@@ -35,14 +35,14 @@ class Order:
 
 
 @pytest.fixture
-def lake(warehouse: Path) -> Session:
+def opened(warehouse: Path) -> Session:
     return trinity.connect(warehouse)
 
 
 @pytest.fixture
-def orders(lake: Session, fmt: str) -> Table:
+def orders(opened: Session, fmt: str) -> Table:
     options = {"watermark-key": "ts"}
-    return lake.create_table(f"{fmt}.default.orders", COLUMNS, primary_key=["id"], properties=options)
+    return opened.create_table(f"{fmt}.default.orders", COLUMNS, primary_key=["id"], properties=options)
 
 
 def put(table: Table, *keys: int, ts: dt.datetime = NOON) -> None:

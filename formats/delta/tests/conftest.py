@@ -20,5 +20,5 @@ def lake(tmp_path: Path, spark: SparkSession) -> DeltaConnector:
 
 
 @pytest.fixture
-def table(lake: DeltaConnector) -> TableHandle:
+def handle(lake: DeltaConnector) -> TableHandle:
     return lake.metadata.create_table(KEYED)

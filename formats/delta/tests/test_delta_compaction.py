@@ -21,54 +21,54 @@ from trinity_delta.jvm import DeltaJvm, DeltaTransaction
 from trinity_delta.own_log import OwnTransaction
 
 
-def test_rewrite_concurrent_with_append(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
-    append(lake, table, (1, "a"), (2, "b"))
-    append(lake, table, (2, "c", 3))
-    finish = compact(lake, table, [{"id": 1, "v": "a"}], [{"id": 2, "v": "c", "_trinity_row_kind": 3}])
-    append(lake, table, (9, "late"))
+def test_rewrite_concurrent_with_append(lake: DeltaConnector, handle: TableHandle, spark: SparkSession) -> None:
+    append(lake, handle, (1, "a"), (2, "b"))
+    append(lake, handle, (2, "c", 3))
+    finish = compact(lake, handle, [{"id": 1, "v": "a"}], [{"id": 2, "v": "c", "_trinity_row_kind": 3}])
+    append(lake, handle, (9, "late"))
     assert finish().version == 4
-    splits = lake.metadata.get_splits(table)
+    splits = lake.metadata.get_splits(handle)
     found = sorted((f.tier.value, f.commit, f.rows, f.bucket) for f in splits.files)
     assert found == [("base", 2, 1, Bucket(0, 1)), ("log", 3, 1, None)]
     (sidecar,) = splits.sidecar
     assert (sidecar.tier, sidecar.commit, sidecar.rows) == (Tier.SIDECAR, 2, 1)
-    assert sidecar.path.startswith(f"{table.location}/_trinity/")
+    assert sidecar.path.startswith(f"{handle.location}/_trinity/")
     assert pq.read_table(sidecar.path).column("id").to_pylist() == [2]
     # a second rewrite keeps the sidecar when told so, and other readers never see it
-    splits = lake.metadata.get_splits(table)
+    splits = lake.metadata.get_splits(handle)
     log = [f for f in splits.files if f.tier is Tier.LOG]
-    rewrite = lake.metadata.begin_rewrite(table, log)
+    rewrite = lake.metadata.begin_rewrite(handle, log)
     again = write(lake, rewrite.target, [{"id": 9, "v": "late"}], SinkId(0, Tier.LOG, None, 3))
     lake.metadata.finish_rewrite(rewrite, again, replace_sidecar=False)
-    assert lake.metadata.get_splits(table).sidecar == (sidecar,)
-    assert spark.read.format("delta").load(table.location).count() == 2
+    assert lake.metadata.get_splits(handle).sidecar == (sidecar,)
+    assert spark.read.format("delta").load(handle.location).count() == 2
     assert code_of(lambda: lake.metadata.finish_rewrite(rewrite, again, replace_sidecar=False))[0] == (
         "TRANSACTION_CONFLICT"
     )
-    compact(lake, table, [{"id": 1}], [])()
-    assert lake.metadata.get_splits(table).sidecar == ()
+    compact(lake, handle, [{"id": 1}], [])()
+    assert lake.metadata.get_splits(handle).sidecar == ()
 
 
-def test_two_rewrites_one_wins(lake: DeltaConnector, table: TableHandle) -> None:
-    append(lake, table, (1, "a"))
-    append(lake, table, (2, "b"))
-    first, second = (compact(lake, table, [{"id": 1}, {"id": 2}], []) for _ in range(2))
+def test_two_rewrites_one_wins(lake: DeltaConnector, handle: TableHandle) -> None:
+    append(lake, handle, (1, "a"))
+    append(lake, handle, (2, "b"))
+    first, second = (compact(lake, handle, [{"id": 1}, {"id": 2}], []) for _ in range(2))
     first()
     code, message = code_of(second)
     assert code == "TRANSACTION_CONFLICT"
-    assert table.full_name in message
-    assert ids(lake, table) == [1, 2]
+    assert handle.full_name in message
+    assert ids(lake, handle) == [1, 2]
 
 
 def test_a_rewrite_that_comes_second_is_tried_again(
-    lake: DeltaConnector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
+    lake: DeltaConnector, handle: TableHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process commits between the reload and the commit: the number is used, and the loop checks once more."""
-    append(lake, table, (1, "a"))
-    finish = compact(lake, table, [{"id": 1}], [{"id": 7}])
-    before_the_first(OwnTransaction, "commit", prepare(lake, table, (2, "b")), monkeypatch)
+    append(lake, handle, (1, "a"))
+    finish = compact(lake, handle, [{"id": 1}], [{"id": 7}])
+    before_the_first(OwnTransaction, "commit", prepare(lake, handle, (2, "b")), monkeypatch)
     assert finish().version == 3
-    assert sorted((f.tier.value, f.commit) for f in lake.metadata.get_splits(table).files) == [("base", 1), ("log", 2)]
+    assert sorted((f.tier.value, f.commit) for f in lake.metadata.get_splits(handle).files) == [("base", 1), ("log", 2)]
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_a_rewrite_that_comes_second_is_tried_again(
     ids=["by Trinity", "by Delta, which alone knows the setting"],
 )
 def test_a_change_of_settings_that_comes_second_is_tried_again(
-    lake: DeltaConnector, table: TableHandle, committed_by: type, setting: str, monkeypatch: pytest.MonkeyPatch
+    lake: DeltaConnector, handle: TableHandle, committed_by: type, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before_the_first(committed_by, "alter", prepare(lake, table, (2, "b")), monkeypatch)
-    set_properties(lake, table, {setting: "3"})
-    assert lake.metadata.get_table_definition(table).properties[setting] == "3"
-    assert ids(lake, table) == [2]
-    assert lake.metadata.get_splits(table).version == 2
+    before_the_first(committed_by, "alter", prepare(lake, handle, (2, "b")), monkeypatch)
+    set_properties(lake, handle, {setting: "3"})
+    assert lake.metadata.get_table_definition(handle).properties[setting] == "3"
+    assert ids(lake, handle) == [2]
+    assert lake.metadata.get_splits(handle).version == 2
 
 
 def before_the_first(owner: type, name: str, other: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:

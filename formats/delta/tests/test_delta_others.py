@@ -29,24 +29,24 @@ SECOND_ROW = {"storageType": "i", "pathOrInlineDv": to_z85(_BITMAP), "sizeInByte
 
 
 @pytest.mark.full
-def test_other_readers(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
-    append(lake, table, (1, "a"), (2, "b"))
-    append(lake, table, (2, "c"), (3, None))
-    compact(lake, table, [{"id": 1, "v": "a"}, {"id": 2, "v": "c"}], [{"id": 3}])()
+def test_other_readers(lake: DeltaConnector, handle: TableHandle, spark: SparkSession) -> None:
+    append(lake, handle, (1, "a"), (2, "b"))
+    append(lake, handle, (2, "c"), (3, None))
+    compact(lake, handle, [{"id": 1, "v": "a"}, {"id": 2, "v": "c"}], [{"id": 3}])()
     wanted = [(1, "a"), (2, "c")]
-    frame = spark.read.format("delta").load(table.location).select("id", "v")
+    frame = spark.read.format("delta").load(handle.location).select("id", "v")
     assert sorted(map(tuple, frame.collect())) == wanted
     assert frame.where("id = 2").count() == 1
     assert frame.where("v > 'b'").count() == 1
-    opened = DeltaTable(table.location)
+    opened = DeltaTable(handle.location)
     by_query = pa.table(QueryBuilder().register("t", opened).execute("SELECT id, v FROM t ORDER BY id").read_all())
     assert [tuple(r.values()) for r in by_query.to_pylist()] == wanted
     by_arrow = opened.to_pyarrow_table(columns=["id", "v"]).to_pylist()
     assert sorted(tuple(r.values()) for r in by_arrow) == wanted
-    assert sorted(pl.read_delta(table.location).select("id", "v").rows()) == wanted
-    old = DeltaTable(table.location, version=1).to_pyarrow_table(columns=["id"])
+    assert sorted(pl.read_delta(handle.location).select("id", "v").rows()) == wanted
+    old = DeltaTable(handle.location, version=1).to_pyarrow_table(columns=["id"])
     assert sorted(old["id"].to_pylist()) == [1, 2]
-    assert spark.read.format("delta").option("versionAsOf", 2).load(table.location).count() == 4
+    assert spark.read.format("delta").option("versionAsOf", 2).load(handle.location).count() == 4
 
 
 @pytest.mark.full
@@ -90,106 +90,106 @@ def test_pruning_by_other_readers_is_right(lake: DeltaConnector, spark: SparkSes
     assert not any("f" in known for known in bounds.values() if isinstance(known, dict))  # NaN is in no bounds
 
 
-def test_commits_are_what_delta_calls_them(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
+def test_commits_are_what_delta_calls_them(lake: DeltaConnector, handle: TableHandle, spark: SparkSession) -> None:
     """After these operations Delta adds the commit to the known state, and writes the state's checksum beside it."""
-    append(lake, table, (1, "a"), (2, "b"))
-    append(lake, table, (3, "c"))
-    compact(lake, table, [{"id": i} for i in (1, 2, 3)], [])()
-    lake.metadata.truncate(table)
-    operations = [row.operation for row in spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").collect()]
+    append(lake, handle, (1, "a"), (2, "b"))
+    append(lake, handle, (3, "c"))
+    compact(lake, handle, [{"id": i} for i in (1, 2, 3)], [])()
+    lake.metadata.truncate(handle)
+    operations = [row.operation for row in spark.sql(f"DESCRIBE HISTORY delta.`{handle.location}`").collect()]
     assert operations[::-1] == ["CREATE TABLE", "WRITE", "WRITE", "OPTIMIZE", "TRUNCATE"]
-    assert [e.operation for e in lake.metadata.history(table)][3:] == ["compact", "truncate"]
+    assert [e.operation for e in lake.metadata.history(handle)][3:] == ["compact", "truncate"]
     for version in range(5):
-        files = lake.metadata.get_splits(dataclasses.replace(table, version=version)).files
-        known = json.loads(commit_file(table, version).with_suffix(".crc").read_text())
+        files = lake.metadata.get_splits(dataclasses.replace(handle, version=version)).files
+        known = json.loads(commit_file(handle, version).with_suffix(".crc").read_text())
         assert (known["numFiles"], known["tableSizeBytes"]) == (len(files), sum(f.size for f in files))
 
 
-def test_another_engine_writes(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
-    append(lake, table, (1, "a"))
+def test_another_engine_writes(lake: DeltaConnector, handle: TableHandle, spark: SparkSession) -> None:
+    append(lake, handle, (1, "a"))
     columns = "id bigint, v string, _trinity_row_kind int"
     spark.createDataFrame([(7, "spark", None)], columns).coalesce(1).write.format("delta").mode("append").save(
-        table.location
+        handle.location
     )
-    append(lake, table, (2, "b"))
-    found = [(f.tier, f.commit, f.rows) for f in lake.metadata.get_splits(table).files]
+    append(lake, handle, (2, "b"))
+    found = [(f.tier, f.commit, f.rows) for f in lake.metadata.get_splits(handle).files]
     assert sorted(found, key=lambda f: f[1] or 0) == [(Tier.LOG, 1, 1), (Tier.LOG, 2, 1), (Tier.LOG, 3, 1)]
-    assert ids(lake, table) == [1, 2, 7]
-    spark.sql(f"OPTIMIZE delta.`{table.location}`")
-    assert ids(lake, table) == [1, 2, 7]
-    assert lake.metadata.history(table)[-1].operation == "optimize"
-    spark.sql(f"DELETE FROM delta.`{table.location}` WHERE id = 7")
-    assert ids(lake, table) == [1, 2]
-    append(lake, table, (8, "z"))
-    assert ids(lake, table) == [1, 2, 8]
+    assert ids(lake, handle) == [1, 2, 7]
+    spark.sql(f"OPTIMIZE delta.`{handle.location}`")
+    assert ids(lake, handle) == [1, 2, 7]
+    assert lake.metadata.history(handle)[-1].operation == "optimize"
+    spark.sql(f"DELETE FROM delta.`{handle.location}` WHERE id = 7")
+    assert ids(lake, handle) == [1, 2]
+    append(lake, handle, (8, "z"))
+    assert ids(lake, handle) == [1, 2, 8]
 
 
-def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, table: TableHandle) -> None:
-    protocol = last_action(table, "protocol")
+def test_a_feature_that_trinity_does_not_read(lake: DeltaConnector, handle: TableHandle) -> None:
+    protocol = last_action(handle, "protocol")
     features = {kind: [*protocol.get(kind, ()), "notKnownYet"] for kind in ("readerFeatures", "writerFeatures")}
-    commit_by_others(table, {"protocol": {**protocol, "minReaderVersion": 3, **features}})
-    for call in (lambda: lake.metadata.get_splits(table), lambda: lake.metadata.begin_insert(table)):
+    commit_by_others(handle, {"protocol": {**protocol, "minReaderVersion": 3, **features}})
+    for call in (lambda: lake.metadata.get_splits(handle), lambda: lake.metadata.begin_insert(handle)):
         code, message = code_of(call)
         assert code == "NOT_SUPPORTED"
         assert "notKnownYet" in message
-    assert lake.metadata.get_splits(dataclasses.replace(table, version=0)).version == 0
+    assert lake.metadata.get_splits(dataclasses.replace(handle, version=0)).version == 0
 
 
-def with_fields(table: TableHandle, *fields: dict[str, Any], without: str | None = None) -> dict[str, Any]:
+def with_fields(handle: TableHandle, *fields: dict[str, Any], without: str | None = None) -> dict[str, Any]:
     """Return the ``metaData`` action with other fields before the present ones, and without one of them."""
-    metadata = last_action(table, "metaData")
+    metadata = last_action(handle, "metaData")
     present = [f for f in json.loads(metadata["schemaString"])["fields"] if f["name"] != without]
     return {"metaData": {**metadata, "schemaString": json.dumps({"type": "struct", "fields": [*fields, *present]})}}
 
 
-def test_a_column_of_others_is_the_tables(lake: DeltaConnector, table: TableHandle) -> None:
-    old = append(lake, table, (1, "a")).version
+def test_a_column_of_others_is_the_tables(lake: DeltaConnector, handle: TableHandle) -> None:
+    old = append(lake, handle, (1, "a")).version
     for name in ("extra", "first"):  # each column is put first, so that the younger one precedes the older
         added = {"name": name, "type": "integer", "nullable": True, "metadata": {"comment": "theirs"}}
-        commit_by_others(table, with_fields(table, added))
-        append(lake, table, *([(7, 2, "b")] if name == "extra" else [(8, 9, 3, "c")]))
-    definition = lake.metadata.get_splits(table).definition
+        commit_by_others(handle, with_fields(handle, added))
+        append(lake, handle, *([(7, 2, "b")] if name == "extra" else [(8, 9, 3, "c")]))
+    definition = lake.metadata.get_splits(handle).definition
     assert [(c.name, c.field_id) for c in definition.visible] == [("first", 4), ("extra", 3), ("id", 1), ("v", 2)]
     assert definition.column("extra").comment == "theirs"
-    rows = [{k: v for k, v in row.items() if k[0] != "_"} for row in stored(lake, table)]
+    rows = [{k: v for k, v in row.items() if k[0] != "_"} for row in stored(lake, handle)]
     assert rows == [
         {"first": None, "extra": None, "id": 1, "v": "a"},
         {"first": None, "extra": 7, "id": 2, "v": "b"},
         {"first": 8, "extra": 9, "id": 3, "v": "c"},
     ]
-    compact(lake, table, rows, [])()
-    assert [r["extra"] for r in stored(lake, table)] == [None, 7, 9]
-    assert DeltaTable(table.location).to_pyarrow_table()["first"].to_pylist() == [None, None, 8]
+    compact(lake, handle, rows, [])()
+    assert [r["extra"] for r in stored(lake, handle)] == [None, 7, 9]
+    assert DeltaTable(handle.location).to_pyarrow_table()["first"].to_pylist() == [None, None, 8]
     assert (
-        lake.metadata.get_splits(dataclasses.replace(table, version=old)).definition.visible == definition.visible[2:]
+        lake.metadata.get_splits(dataclasses.replace(handle, version=old)).definition.visible == definition.visible[2:]
     )
 
 
 def test_deletion_vectors_of_others_are_honoured(
-    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path
+    lake: DeltaConnector, handle: TableHandle, spark: SparkSession, tmp_path: Path
 ) -> None:
-    first = append(lake, table, (1, "a"), (2, "b")).version
-    begun, folding = prepare(lake, table, (3, "c")), compact(lake, table, [{"id": 1}, {"id": 2}], [])
-    added = last_action(table, "add")
+    first = append(lake, handle, (1, "a"), (2, "b")).version
+    begun, folding = prepare(lake, handle, (3, "c")), compact(lake, handle, [{"id": 1}, {"id": 2}], [])
+    added = last_action(handle, "add")
     features = {"readerFeatures": ["deletionVectors"], "minReaderVersion": 3}
-    protocol = last_action(table, "protocol")
+    protocol = last_action(handle, "protocol")
     written = {"writerFeatures": [*protocol["writerFeatures"], "deletionVectors"]}
-    commit_by_others(table, {"protocol": {**protocol, **features, **written}})
+    commit_by_others(handle, {"protocol": {**protocol, **features, **written}})
     gone = {"remove": {"path": added["path"], "dataChange": True, "deletionTimestamp": 1}}
     stats = loosened(added["stats"])
-    commit_by_others(table, gone, {"add": {**added, "stats": stats, "deletionVector": SECOND_ROW}}, operation="DELETE")
+    commit_by_others(handle, gone, {"add": {**added, "stats": stats, "deletionVector": SECOND_ROW}}, operation="DELETE")
     with MOST_REPLAYED.set_to(0):
         for known in (lake, open_catalog(tmp_path / "w", spark)):  # both load the version from a checkpoint
-            [file] = known.metadata.get_splits(table).files
+            [file] = known.metadata.get_splits(handle).files
             assert (file.tier, file.commit, file.rows, file.live_rows) == (Tier.LOG, first, 2, 1)
             assert file.deletes is not None
             assert file.deletes.positions().to_pylist() == [1]
         assert code_of(folding)[0] == "TRANSACTION_CONFLICT"  # or the row would come back
         begun()
-        assert spark.read.format("delta").load(table.location).count() == 2
-        compact(lake, table, [{"id": 1}, {"id": 3}], [])()
-        assert not any(f.deletes for f in lake.metadata.get_splits(table).files)
-        assert spark.read.format("delta").load(table.location).count() == 2
+        assert spark.read.format("delta").load(handle.location).count() == 2
+        compact(lake, handle, [{"id": 1}, {"id": 3}], [])()
+        assert not any(f.deletes for f in lake.metadata.get_splits(handle).files)
+        assert spark.read.format("delta").load(handle.location).count() == 2
 
 
 @pytest.mark.full
@@ -230,15 +230,15 @@ def test_changes_of_rows_that_are_folded_from_others_are_refused(
         assert ids(lake, table) == [1, 2, 3, 4]
 
 
-def test_a_column_that_others_dropped_and_rows_need(lake: DeltaConnector, table: TableHandle) -> None:
-    old = append(lake, table, (1, "a")).version
-    append(lake, table, (1, "b"))
-    before = {"metaData": last_action(table, "metaData")}
+def test_a_column_that_others_dropped_and_rows_need(lake: DeltaConnector, handle: TableHandle) -> None:
+    old = append(lake, handle, (1, "a")).version
+    append(lake, handle, (1, "b"))
+    before = {"metaData": last_action(handle, "metaData")}
     for column, role in (("v", "the watermark"), ("_trinity_row_kind", "Trinity's own")):
-        commit_by_others(table, with_fields(table, without=column))
-        for call in (lambda: lake.metadata.get_splits(table), lambda: lake.metadata.begin_insert(table)):
+        commit_by_others(handle, with_fields(handle, without=column))
+        for call in (lambda: lake.metadata.get_splits(handle), lambda: lake.metadata.begin_insert(handle)):
             code, message = code_of(call)
             assert code == "NOT_SUPPORTED"
             assert f"'{column}', which is {role}" in message
-        assert lake.metadata.get_splits(dataclasses.replace(table, version=old)).version == old
-        commit_by_others(table, before)
+        assert lake.metadata.get_splits(dataclasses.replace(handle, version=old)).version == old
+        commit_by_others(handle, before)

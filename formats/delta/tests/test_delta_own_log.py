@@ -23,11 +23,11 @@ from trinity_delta.jvm import DeltaJvm
 Actions = list[dict[str, Any]]
 
 
-def removed(table: TableHandle, versions: range) -> set[tuple[str, str | None]]:
+def removed(handle: TableHandle, versions: range) -> set[tuple[str, str | None]]:
     """Return the files that commits have removed and that are not live, each with its deletion vector."""
     gone, back = set(), set()
     for version in versions:
-        written = actions_of(table, version)
+        written = actions_of(handle, version)
         gone |= {file_key(action["remove"]) for action in written if "remove" in action}
         back |= {file_key(action["add"]) for action in written if "add" in action}
         gone -= {file_key(action["add"]) for action in written if "add" in action}
@@ -35,33 +35,33 @@ def removed(table: TableHandle, versions: range) -> set[tuple[str, str | None]]:
     return gone
 
 
-def checkpoint(table: TableHandle, version: int) -> Actions:
+def checkpoint(handle: TableHandle, version: int) -> Actions:
     name = f"{version:020d}.checkpoint.parquet"
-    return pq.read_table(Path(table.location, "_delta_log", name)).to_pylist()  # type: ignore[no-any-return]
+    return pq.read_table(Path(handle.location, "_delta_log", name)).to_pylist()  # type: ignore[no-any-return]
 
 
-def history(lake: DeltaConnector, table: TableHandle) -> None:
+def history(lake: DeltaConnector, handle: TableHandle) -> None:
     """Commit sixteen versions: appends, row changes, compactions, resolves, and a change of columns."""
     for turn in range(2):
-        append(lake, table, (turn * 10 + 1, "a"), (turn * 10 + 2, "b"), txn=("app", turn))
-        compact(lake, table, [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": "c"}], [{"id": 4}])()
-        append(lake, table, (turn * 10 + 3, "c"))
-        prepare_merge(lake, table, turn * 10 + 4)()
-        resolve(lake, table, [{"id": turn + 20}], [0])()
-        append(lake, table, (turn * 10 + 5, "d"))
-        resolve(lake, table, [{"id": turn + 30}], [1])()
-    set_properties(lake, table, {"comment": "x"})
-    append(lake, table, (99, "z"))
+        append(lake, handle, (turn * 10 + 1, "a"), (turn * 10 + 2, "b"), txn=("app", turn))
+        compact(lake, handle, [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}, {"id": 3, "v": "c"}], [{"id": 4}])()
+        append(lake, handle, (turn * 10 + 3, "c"))
+        prepare_merge(lake, handle, turn * 10 + 4)()
+        resolve(lake, handle, [{"id": turn + 20}], [0])()
+        append(lake, handle, (turn * 10 + 5, "d"))
+        resolve(lake, handle, [{"id": turn + 30}], [1])()
+    set_properties(lake, handle, {"comment": "x"})
+    append(lake, handle, (99, "z"))
 
 
-def splits(lake: DeltaConnector, table: TableHandle) -> SplitSource:
+def splits(lake: DeltaConnector, handle: TableHandle) -> SplitSource:
     """Return the version with its files sorted by name, as their order has no meaning."""
-    found = lake.metadata.get_splits(table)
+    found = lake.metadata.get_splits(handle)
     return dataclasses.replace(found, files=tuple(sorted(found.files, key=lambda file: file.path)))
 
 
 @pytest.fixture
-def frequent(lake: DeltaConnector) -> TableHandle:
+def often(lake: DeltaConnector) -> TableHandle:
     """Make a table with a checkpoint every three versions."""
     return lake.metadata.create_table(KEYED.with_properties({**KEYED.properties, "delta.checkpointInterval": "3"}))
 
@@ -90,52 +90,52 @@ def test_rows_are_committed_without_a_jvm(tmp_path: Path) -> None:
 
 
 def test_a_version_is_the_same_by_its_commits_and_by_any_checkpoint(
-    lake: DeltaConnector, frequent: TableHandle, tmp_path: Path, spark: SparkSession
+    lake: DeltaConnector, often: TableHandle, tmp_path: Path, spark: SparkSession
 ) -> None:
-    history(lake, frequent)
-    newest = lake.metadata.get_splits(frequent).version
-    found = Path(frequent.location, "_delta_log")
+    history(lake, often)
+    newest = lake.metadata.get_splits(often).version
+    found = Path(often.location, "_delta_log")
     assert len(list(found.glob("*.checkpoint.parquet"))) == 5
     by_checkpoints = open_catalog(tmp_path / "w", spark)
     for version in range(1, newest + 1):
-        pinned = dataclasses.replace(frequent, version=version)
+        pinned = dataclasses.replace(often, version=version)
         assert splits(by_checkpoints, pinned) == splits(lake, pinned), version
     for path in (*found.glob("*.checkpoint.parquet"), found / "_last_checkpoint"):
         path.unlink()
     by_commits = open_catalog(tmp_path / "w", spark)
     for version in range(newest, 0, -1):
-        pinned = dataclasses.replace(frequent, version=version)
+        pinned = dataclasses.replace(often, version=version)
         assert splits(by_commits, pinned) == splits(lake, pinned), version
-    assert by_commits.metadata.recorded_txn(frequent, "app") == 1
+    assert by_commits.metadata.recorded_txn(often, "app") == 1
 
 
 @pytest.mark.full
 def test_delta_reads_each_version_and_finds_it_whole(
-    lake: DeltaConnector, frequent: TableHandle, spark: SparkSession
+    lake: DeltaConnector, often: TableHandle, spark: SparkSession
 ) -> None:
-    history(lake, frequent)
-    newest = lake.metadata.get_splits(frequent).version
+    history(lake, often)
+    newest = lake.metadata.get_splits(often).version
     jvm = DeltaJvm(spark)
-    jvm.forget(frequent.location)
+    jvm.forget(often.location)
     for version in range(1, newest + 1):
-        pinned = dataclasses.replace(frequent, version=version)
+        pinned = dataclasses.replace(often, version=version)
         files = lake.metadata.get_splits(pinned).files
         live = sum(file.rows - (file.deletes.rows if file.deletes else 0) for file in files)
-        rows = spark.read.format("delta").option("versionAsOf", version).load(frequent.location)
+        rows = spark.read.format("delta").option("versionAsOf", version).load(often.location)
         assert rows.count() == live, version
-        snapshot = jvm.log(frequent.location).getSnapshotAt(version, jvm.none, jvm.none, False)
+        snapshot = jvm.log(often.location).getSnapshotAt(version, jvm.none, jvm.none, False)
         assert snapshot.validateChecksum(jvm.mapping({})), version
 
 
 @pytest.mark.full
-def test_a_checkpoint_has_what_vacuum_needs_of_removed_files(lake: DeltaConnector, frequent: TableHandle) -> None:
-    history(lake, frequent)
-    newest = lake.metadata.get_splits(frequent).version
+def test_a_checkpoint_has_what_vacuum_needs_of_removed_files(lake: DeltaConnector, often: TableHandle) -> None:
+    history(lake, often)
+    newest = lake.metadata.get_splits(often).version
     versions = range(3, newest + 1, 3)
     for version in versions:
-        listed = [row["remove"] for row in checkpoint(frequent, version) if row["remove"]]
+        listed = [row["remove"] for row in checkpoint(often, version) if row["remove"]]
         found = [file_key(file) for file in listed]
-        assert sorted(found, key=str) == sorted(removed(frequent, range(1, version + 1)), key=str)
+        assert sorted(found, key=str) == sorted(removed(often, range(1, version + 1)), key=str)
         assert not any(file["dataChange"] for file in listed)
     assert len(found) > 5
 
@@ -151,20 +151,20 @@ def test_removed_files_go_from_checkpoints_when_they_may(lake: DeltaConnector) -
 
 
 def test_a_checkpoint_of_deltas_own_is_gone_on_from(
-    lake: DeltaConnector, frequent: TableHandle, tmp_path: Path, spark: SparkSession
+    lake: DeltaConnector, often: TableHandle, tmp_path: Path, spark: SparkSession
 ) -> None:
-    append(lake, frequent, (1, "a"))
-    compact(lake, frequent, [{"id": 1}], [{"id": 9}])()
-    spark.sql(f"ALTER TABLE delta.`{frequent.location}` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
-    assert "stats_parsed" in str(pq.read_schema(Path(frequent.location, "_delta_log", f"{3:020d}.checkpoint.parquet")))
-    append(lake, frequent, (2, "b"))
-    compact(lake, frequent, [{"id": 1}, {"id": 2}], [{"id": 9}])()
-    append(lake, frequent, (3, "c"))
-    listed = [file_key(row["remove"]) for row in checkpoint(frequent, 6) if row["remove"]]
-    assert sorted(listed) == sorted(removed(frequent, range(1, 7)))
+    append(lake, often, (1, "a"))
+    compact(lake, often, [{"id": 1}], [{"id": 9}])()
+    spark.sql(f"ALTER TABLE delta.`{often.location}` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+    assert "stats_parsed" in str(pq.read_schema(Path(often.location, "_delta_log", f"{3:020d}.checkpoint.parquet")))
+    append(lake, often, (2, "b"))
+    compact(lake, often, [{"id": 1}, {"id": 2}], [{"id": 9}])()
+    append(lake, often, (3, "c"))
+    listed = [file_key(row["remove"]) for row in checkpoint(often, 6) if row["remove"]]
+    assert sorted(listed) == sorted(removed(often, range(1, 7)))
     assert len(listed) == 3
-    assert splits(open_catalog(tmp_path / "w", spark), frequent) == splits(lake, frequent)
-    assert json.loads(by_hadoop(spark, f"{frequent.location}/_delta_log/_last_checkpoint"))["version"] == 6
+    assert splits(open_catalog(tmp_path / "w", spark), often) == splits(lake, often)
+    assert json.loads(by_hadoop(spark, f"{often.location}/_delta_log/_last_checkpoint"))["version"] == 6
 
 
 def test_columns_and_settings_of_trinitys_own_table_are_committed_without_spark(
@@ -196,14 +196,14 @@ def test_columns_and_settings_of_trinitys_own_table_are_committed_without_spark(
 
 @pytest.mark.parametrize("feature", ["vacuumProtocolCheck", "v2Checkpoint"])
 def test_a_feature_that_trinity_does_not_keep_to_is_deltas_to_commit(
-    lake: DeltaConnector, table: TableHandle, spark: SparkSession, feature: str
+    lake: DeltaConnector, handle: TableHandle, spark: SparkSession, feature: str
 ) -> None:
-    append(lake, table, (1, "a"))
-    assert last_action(table, "commitInfo")["engineInfo"].startswith("Trinity/")
-    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.feature.{feature}' = 'supported')")
-    append(lake, table, (2, "b"))
-    assert "Delta-Lake/" in last_action(table, "commitInfo")["engineInfo"]
-    assert ids(lake, table) == [1, 2]
+    append(lake, handle, (1, "a"))
+    assert last_action(handle, "commitInfo")["engineInfo"].startswith("Trinity/")
+    spark.sql(f"ALTER TABLE delta.`{handle.location}` SET TBLPROPERTIES ('delta.feature.{feature}' = 'supported')")
+    append(lake, handle, (2, "b"))
+    assert "Delta-Lake/" in last_action(handle, "commitInfo")["engineInfo"]
+    assert ids(lake, handle) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -211,16 +211,16 @@ def test_a_feature_that_trinity_does_not_keep_to_is_deltas_to_commit(
     [pytest.param("delta.enableRowTracking = true", marks=pytest.mark.full), "delta.feature.rowTracking = supported"],
 )
 def test_rows_are_numbered_as_delta_does(
-    lake: DeltaConnector, table: TableHandle, spark: SparkSession, tmp_path: Path, setting: str
+    lake: DeltaConnector, handle: TableHandle, spark: SparkSession, tmp_path: Path, setting: str
 ) -> None:
     """Each row gets one number, from Trinity and Delta by turns, also in a table that enables row tracking later."""
     name, _, value = setting.partition(" = ")
     tracked = dataclasses.replace(KEYED, name="tracked", properties={**KEYED.properties, name: value})
     made = lake.metadata.create_table(tracked)
-    append(lake, table, (1, "a"))
-    assert "baseRowId" not in last_action(table, "add")
-    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('{name}' = '{value}')")
-    for each in (made, table):
+    append(lake, handle, (1, "a"))
+    assert "baseRowId" not in last_action(handle, "add")
+    spark.sql(f"ALTER TABLE delta.`{handle.location}` SET TBLPROPERTIES ('{name}' = '{value}')")
+    for each in (made, handle):
         append(lake, each, (2, "b"), (3, "c"))
         compact(lake, each, [{"id": n, "v": "d"} for n in range(4)], [])()
         resolve(lake, each, [{"id": 9}], [0])()
@@ -240,11 +240,11 @@ def test_rows_are_numbered_as_delta_does(
         assert {row.id: row.row_commit_version for row in found if row.id in (5, 6, 9)} == {5: 4, 6: 5, 9: 3}
 
 
-def live_files(lake: DeltaConnector, table: TableHandle) -> Actions:
+def live_files(lake: DeltaConnector, handle: TableHandle) -> Actions:
     """Return the add actions of the live files."""
     found: dict[str, dict[str, Any]] = {}
-    for version in range(lake.metadata.get_splits(table).version + 1):
-        written = actions_of(table, version)
+    for version in range(lake.metadata.get_splits(handle).version + 1):
+        written = actions_of(handle, version)
         for action in written:
             if "remove" in action:
                 found.pop(action["remove"]["path"], None)
@@ -252,8 +252,8 @@ def live_files(lake: DeltaConnector, table: TableHandle) -> Actions:
     return list(found.values())
 
 
-def new_files(table: TableHandle, version: int) -> Actions:
-    written = actions_of(table, version)
+def new_files(handle: TableHandle, version: int) -> Actions:
+    written = actions_of(handle, version)
     gone = {action["remove"]["path"] for action in written if "remove" in action}
     return [
         action
@@ -264,62 +264,62 @@ def new_files(table: TableHandle, version: int) -> Actions:
 
 @pytest.mark.parametrize("setting", [{"delta.enableRowTracking": "true"}, {"delta.feature.rowTracking": "supported"}])
 def test_rows_are_numbered_from_the_beginning_or_by_spark(
-    lake: DeltaConnector, table: TableHandle, setting: dict[str, str]
+    lake: DeltaConnector, handle: TableHandle, setting: dict[str, str]
 ) -> None:
-    append(lake, table, (1, "a"))
-    code, message = code_of(lambda: set_properties(lake, table, setting))
-    assert (code, table.full_name in message) == ("INVALID_TABLE_PROPERTY", True)
-    append(lake, table, (2, "b"))
-    assert "baseRowId" not in last_action(table, "add")
+    append(lake, handle, (1, "a"))
+    code, message = code_of(lambda: set_properties(lake, handle, setting))
+    assert (code, handle.full_name in message) == ("INVALID_TABLE_PROPERTY", True)
+    append(lake, handle, (2, "b"))
+    assert "baseRowId" not in last_action(handle, "add")
 
 
 @pytest.mark.parametrize("behind", [1, 2, 9, 40])
 def test_a_commit_that_is_missing_is_told_wherever_it_is(
-    lake: DeltaConnector, frequent: TableHandle, tmp_path: Path, spark: SparkSession, behind: int
+    lake: DeltaConnector, often: TableHandle, tmp_path: Path, spark: SparkSession, behind: int
 ) -> None:
     """A search from a checkpoint must not stop at the gap, as the newest version would then be an older one."""
     for number in range(behind + 6):
-        append(lake, frequent, (number, "x"))
-    log = Path(frequent.location, "_delta_log")
+        append(lake, often, (number, "x"))
+    log = Path(often.location, "_delta_log")
     for path in log.glob("*.checkpoint.parquet"):
         if int(path.name[:20]) > 3:
             path.unlink()
     (log / "_last_checkpoint").write_text(json.dumps({"version": 3, "size": 5}))
-    commit_file(frequent, 5).unlink()
+    commit_file(often, 5).unlink()
     other = open_catalog(tmp_path / "w", spark)
-    code, message = code_of(lambda: other.metadata.get_splits(frequent))
-    assert (code, frequent.location in message) == ("BAD_DATA", True)
+    code, message = code_of(lambda: other.metadata.get_splits(often))
+    assert (code, often.location in message) == ("BAD_DATA", True)
 
 
-def test_a_commit_that_another_engine_put_over_is_read_again(lake: DeltaConnector, table: TableHandle) -> None:
+def test_a_commit_that_another_engine_put_over_is_read_again(lake: DeltaConnector, handle: TableHandle) -> None:
     """Delta's classes check whether a commit exists, and then put theirs, which is not one atomic step."""
-    append(lake, table, (1, "a"))
-    assert ids(lake, table) == [1]
-    append(lake, table, (2, "b"))
-    commit_file(table, 2).unlink()
-    commit_by_others(table, {"remove": {**last_action(table, "add"), "dataChange": True, "deletionTimestamp": 0}})
-    assert ids(lake, table) == []
+    append(lake, handle, (1, "a"))
+    assert ids(lake, handle) == [1]
+    append(lake, handle, (2, "b"))
+    commit_file(handle, 2).unlink()
+    commit_by_others(handle, {"remove": {**last_action(handle, "add"), "dataChange": True, "deletionTimestamp": 0}})
+    assert ids(lake, handle) == []
 
 
-def test_a_hint_that_leads_nowhere_is_passed_over(lake: DeltaConnector, frequent: TableHandle, tmp_path: Path) -> None:
+def test_a_hint_that_leads_nowhere_is_passed_over(lake: DeltaConnector, often: TableHandle, tmp_path: Path) -> None:
     for number in range(4):
-        append(lake, frequent, (number, "x"))
-    hint = Path(frequent.location, "_delta_log", "_last_checkpoint")
+        append(lake, often, (number, "x"))
+    hint = Path(often.location, "_delta_log", "_last_checkpoint")
     for text in ('{"version": 99, "size": 1}', "{", "", '{"version": null, "size": 1}'):
         hint.write_text(text)
-        assert ids(open_catalog(tmp_path / "w", None), frequent) == [0, 1, 2, 3]
-    append(lake, frequent, (4, "x"))
-    append(lake, frequent, (5, "x"))
+        assert ids(open_catalog(tmp_path / "w", None), often) == [0, 1, 2, 3]
+    append(lake, often, (4, "x"))
+    append(lake, often, (5, "x"))
     assert json.loads(hint.read_text())["version"] == 6
 
 
 def test_columns_that_delta_changed_are_written_by_trinity(
-    lake: DeltaConnector, table: TableHandle, spark: SparkSession
+    lake: DeltaConnector, handle: TableHandle, spark: SparkSession
 ) -> None:
-    append(lake, table, (1, "a"))
-    spark.sql(f"ALTER TABLE delta.`{table.location}` ADD COLUMN w INT")
-    names = lake.metadata.begin_insert(table).target.storage.names
-    append(lake, table, tuple({"id": 2, "v": "b", "w": 7}.get(name) for name in names))
-    assert [c.name for c in lake.metadata.get_table_definition(table).visible] == ["id", "v", "w"]
-    rows = spark.read.format("delta").load(table.location).select("id", "w").collect()
+    append(lake, handle, (1, "a"))
+    spark.sql(f"ALTER TABLE delta.`{handle.location}` ADD COLUMN w INT")
+    names = lake.metadata.begin_insert(handle).target.storage.names
+    append(lake, handle, tuple({"id": 2, "v": "b", "w": 7}.get(name) for name in names))
+    assert [c.name for c in lake.metadata.get_table_definition(handle).visible] == ["id", "v", "w"]
+    rows = spark.read.format("delta").load(handle.location).select("id", "w").collect()
     assert sorted(tuple(row) for row in rows) == [(1, None), (2, 7)]

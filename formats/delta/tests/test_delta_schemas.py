@@ -22,7 +22,7 @@ from trinity_delta.jvm import DeltaJvm
 TYPES = {**VALUES, "time": 86_399_999_999}
 
 
-def test_names(lake: DeltaConnector, table: TableHandle, tmp_path: Path) -> None:
+def test_names(lake: DeltaConnector, handle: TableHandle, tmp_path: Path) -> None:
     lake.metadata.create_schema("sales")
     made = lake.metadata.create_table(dataclasses.replace(KEYED, schema="sales"))
     assert lake.metadata.list_schemas() == ["default", "sales"]
@@ -94,20 +94,20 @@ def test_every_type_reads_back_everywhere(lake: DeltaConnector, spark: SparkSess
     assert first["c8"] == TYPES["decimal(38,10)"]
 
 
-def test_add_column_and_properties(lake: DeltaConnector, table: TableHandle, spark: SparkSession) -> None:
-    append(lake, table, (1, "a"))
-    add_column(lake, table, Column("Extra", "varchar(5)", comment="new"))
-    set_properties(lake, table, {"comment": "hello", "delta.checkpointInterval": "50"})
-    append(lake, table, (2, "b", "e"))
-    definition = lake.metadata.get_splits(table).definition
+def test_add_column_and_properties(lake: DeltaConnector, handle: TableHandle, spark: SparkSession) -> None:
+    append(lake, handle, (1, "a"))
+    add_column(lake, handle, Column("Extra", "varchar(5)", comment="new"))
+    set_properties(lake, handle, {"comment": "hello", "delta.checkpointInterval": "50"})
+    append(lake, handle, (2, "b", "e"))
+    definition = lake.metadata.get_splits(handle).definition
     assert [c.name for c in definition.columns] == ["id", "v", "Extra", "_trinity_row_kind"]
     assert definition.properties["comment"] == "hello"
     assert definition.properties["watermark-key"] == "v"
-    found = spark.read.format("delta").load(table.location)
+    found = spark.read.format("delta").load(handle.location)
     assert found.columns == ["id", "v", "Extra", "_trinity_row_kind"]
     assert [tuple(r) for r in found.orderBy("id").collect()] == [(1, "a", None, None), (2, "b", "e", None)]
-    shown = spark.sql(f"SHOW TBLPROPERTIES delta.`{table.location}`").collect()
+    shown = spark.sql(f"SHOW TBLPROPERTIES delta.`{handle.location}`").collect()
     assert ("delta.checkpointInterval", "50") in [(r[0], r[1]) for r in shown]
-    code, message = code_of(lambda: set_properties(lake, table, {"delta.isolationLevel": "WriteSerializable"}))
+    code, message = code_of(lambda: set_properties(lake, handle, {"delta.isolationLevel": "WriteSerializable"}))
     assert code == "INVALID_TABLE_PROPERTY"
     assert "Serializable" in message

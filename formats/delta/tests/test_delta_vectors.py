@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.support.adapter import rewrite_in
 from trinity.errors import TrinityError
-from trinity.spi import Column, DataFile, RewriteTableHandle, SinkId, TableDefinition, TableHandle, WriteTarget
+from trinity.spi import DataFile, SinkId
 from trinity.storage import DeletesFragment, ObjectStore
 from trinity_delta.actions import loosened
 from trinity_delta.deletes import (
@@ -32,12 +33,6 @@ INLINE: dict[str, Any] = {
     "sizeInBytes": len(BITMAP),
     "cardinality": 6,
 }
-
-
-def rewrite_in(folder: Path) -> RewriteTableHandle:
-    definition = TableDefinition("s", "t", (Column("k", "int"),))
-    target = WriteTarget(str(folder), pa.schema([("k", pa.int32())]), (), "f" * 32)
-    return RewriteTableHandle(TableHandle("c", "s", "t", str(folder)), definition, target, ())
 
 
 def written(folder: Path, *files: tuple[DataFile, list[int]]) -> dict[str, DeletesFragment]:

@@ -18,5 +18,5 @@ def lake(tmp_path: Path) -> IcebergConnector:
 
 
 @pytest.fixture
-def table(lake: IcebergConnector) -> TableHandle:
+def handle(lake: IcebergConnector) -> TableHandle:
     return lake.metadata.create_table(KEYED)

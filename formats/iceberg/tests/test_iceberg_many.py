@@ -16,14 +16,14 @@ from trinity_iceberg.expire import EXPIRED_AT_ONCE
 from trinity_iceberg.io import SyncedFileIO
 
 
-def metadata_files(table: TableHandle) -> list[Path]:
-    return sorted(Path(table.location, "metadata").glob("*.metadata.json"))
+def metadata_files(handle: TableHandle) -> list[Path]:
+    return sorted(Path(handle.location, "metadata").glob("*.metadata.json"))
 
 
 def test_a_commit_reads_no_metadata_file_and_writes_what_pyiceberg_reads(
-    lake: IcebergConnector, table: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: IcebergConnector, handle: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append(lake, table, (0, "a"))
+    append(lake, handle, (0, "a"))
     read: list[str] = []
     new_input = SyncedFileIO.new_input
 
@@ -34,20 +34,20 @@ def test_a_commit_reads_no_metadata_file_and_writes_what_pyiceberg_reads(
     with monkeypatch.context() as watched:
         watched.setattr(SyncedFileIO, "new_input", noted)
         for n in range(1, 6):
-            append(lake, table, (n, "b"), txn=("app", n))
+            append(lake, handle, (n, "b"), txn=("app", n))
     assert [name for name in read if name.endswith(".metadata.json")] == []
-    plain = SqlCatalog(lake._iceberg.name, **lake._iceberg.properties).load_table(("default", table.table))
-    known = lake._iceberg.load_table(("default", table.table))
+    plain = SqlCatalog(lake._iceberg.name, **lake._iceberg.properties).load_table(("default", handle.table))
+    known = lake._iceberg.load_table(("default", handle.table))
     assert known.metadata_location == plain.metadata_location
     assert known.metadata == plain.metadata
     assert len(plain.metadata.snapshots) == len(plain.metadata.snapshot_log) == 7
 
 
-def test_a_metadata_file_that_is_another_one_now_is_read_again(lake: IcebergConnector, table: TableHandle) -> None:
-    append(lake, table, (0, "a"))
-    newest = metadata_files(table)[-1]
+def test_a_metadata_file_that_is_another_one_now_is_read_again(lake: IcebergConnector, handle: TableHandle) -> None:
+    append(lake, handle, (0, "a"))
+    newest = metadata_files(handle)[-1]
     newest.write_bytes(b"x" * newest.stat().st_size)
-    assert code_of(lambda: append(lake, table, (1, "b")))[0] == "BAD_DATA"
+    assert code_of(lambda: append(lake, handle, (1, "b")))[0] == "BAD_DATA"
 
 
 AT_ONCE = 6
@@ -80,7 +80,7 @@ def test_appends_forget_old_versions_where_the_table_says_so(lake: IcebergConnec
 
 
 @EXPIRED_AT_ONCE.set_to(1)
-def test_without_that_all_versions_stay(lake: IcebergConnector, table: TableHandle) -> None:
+def test_without_that_all_versions_stay(lake: IcebergConnector, handle: TableHandle) -> None:
     for n in range(3):
-        append(lake, table, (n, "a"))
-    assert len(lake.metadata.history(table)) == 4
+        append(lake, handle, (n, "a"))
+    assert len(lake.metadata.history(handle)) == 4

@@ -19,104 +19,104 @@ from trinity.spi import Column, SinkId, TableHandle, Tier
 from trinity_iceberg import IcebergConnector
 
 
-def test_commits_of_others_are_log_and_drop_nothing(lake: IcebergConnector, table: TableHandle) -> None:
-    append(lake, table, (1, "a"), txn=("app", 1))
-    compact(lake, table, [{"id": 1, "v": "a"}], [{"id": 9}])()
-    iceberg = with_pyiceberg(lake, table)
+def test_commits_of_others_are_log_and_drop_nothing(lake: IcebergConnector, handle: TableHandle) -> None:
+    append(lake, handle, (1, "a"), txn=("app", 1))
+    compact(lake, handle, [{"id": 1, "v": "a"}], [{"id": 9}])()
+    iceberg = with_pyiceberg(lake, handle)
     iceberg.append(pa.table({"id": [2], "v": ["b"]}, schema=iceberg.schema().select("id", "v").as_arrow()))
-    splits = lake.metadata.get_splits(table)
+    splits = lake.metadata.get_splits(handle)
     assert [f.tier for f in splits.files] == [Tier.BASE, Tier.LOG]
     assert len(splits.sidecar) == 1
-    lake.metadata.vacuum(table, int(time.time() * 1000) + 10_000)
-    assert [f.tier for f in lake.metadata.get_splits(table).files] == [Tier.BASE, Tier.LOG]
-    assert len(lake.metadata.get_splits(table).sidecar) == 1
-    assert append(lake, table, (1, "a"), txn=("app", 1)).skipped
-    assert sorted(r["id"] for r in stored(lake, table)) == [1, 2]
+    lake.metadata.vacuum(handle, int(time.time() * 1000) + 10_000)
+    assert [f.tier for f in lake.metadata.get_splits(handle).files] == [Tier.BASE, Tier.LOG]
+    assert len(lake.metadata.get_splits(handle).sidecar) == 1
+    assert append(lake, handle, (1, "a"), txn=("app", 1)).skipped
+    assert sorted(r["id"] for r in stored(lake, handle)) == [1, 2]
 
 
-def append_by_others(lake: IcebergConnector, table: TableHandle, key: int) -> None:
+def append_by_others(lake: IcebergConnector, handle: TableHandle, key: int) -> None:
     rows = [{"id": key, "v": "other", "_trinity_row_kind": None}]
-    iceberg = with_pyiceberg(lake, table)
+    iceberg = with_pyiceberg(lake, handle)
     iceberg.append(pa.Table.from_pylist(rows, schema=iceberg.schema().as_arrow()))
 
 
-def expire_by_others(lake: IcebergConnector, table: TableHandle) -> None:
+def expire_by_others(lake: IcebergConnector, handle: TableHandle) -> None:
     """Expire all snapshots but the present one by PyIceberg."""
-    iceberg = with_pyiceberg(lake, table)
+    iceberg = with_pyiceberg(lake, handle)
     old = [s.snapshot_id for s in iceberg.snapshots() if s.snapshot_id != iceberg.metadata.current_snapshot_id]
     iceberg.maintenance.expire_snapshots().by_ids(old).commit()
-    assert len(with_pyiceberg(lake, table).snapshots()) == 1
+    assert len(with_pyiceberg(lake, handle).snapshots()) == 1
 
 
-def carrying(lake: IcebergConnector, table: TableHandle) -> None:
-    append(lake, table, (1, "a"), (2, "b"), txn=("app", 5))
-    compact(lake, table, [{"id": 1, "v": "a"}], [{"id": 2, "v": "b"}])()
+def carrying(lake: IcebergConnector, handle: TableHandle) -> None:
+    append(lake, handle, (1, "a"), (2, "b"), txn=("app", 5))
+    compact(lake, handle, [{"id": 1, "v": "a"}], [{"id": 2, "v": "b"}])()
 
 
-def test_expiry_by_others_forgets_nothing(lake: IcebergConnector, table: TableHandle) -> None:
-    carrying(lake, table)
-    append_by_others(lake, table, 3)
-    expire_by_others(lake, table)
-    splits = lake.metadata.get_splits(table)
+def test_expiry_by_others_forgets_nothing(lake: IcebergConnector, handle: TableHandle) -> None:
+    carrying(lake, handle)
+    append_by_others(lake, handle, 3)
+    expire_by_others(lake, handle)
+    splits = lake.metadata.get_splits(handle)
     assert [f.tier for f in splits.files] == [Tier.BASE, Tier.LOG]
     assert [f.rows for f in splits.sidecar] == [1]
-    assert append(lake, table, (1, "a"), txn=("app", 5)).skipped
-    assert not append(lake, table, (1, "a"), txn=("app", 6)).skipped
-    assert lake.metadata.recorded_txn(table, "app") == 6
-    assert len(lake.metadata.get_splits(table).sidecar) == 1
+    assert append(lake, handle, (1, "a"), txn=("app", 5)).skipped
+    assert not append(lake, handle, (1, "a"), txn=("app", 6)).skipped
+    assert lake.metadata.recorded_txn(handle, "app") == 6
+    assert len(lake.metadata.get_splits(handle).sidecar) == 1
 
 
 def test_a_version_of_others_is_read_by_its_record_once_trinity_goes_on(
-    lake: IcebergConnector, table: TableHandle, tmp_path: Path
+    lake: IcebergConnector, handle: TableHandle, tmp_path: Path
 ) -> None:
     """A follower has reached that version, and asks for the changes since."""
-    carrying(lake, table)
-    append_by_others(lake, table, 3)
-    expire_by_others(lake, table)
-    reached = lake.metadata.get_splits(table)
+    carrying(lake, handle)
+    append_by_others(lake, handle, 3)
+    expire_by_others(lake, handle)
+    reached = lake.metadata.get_splits(handle)
     for number in (4, 5):
-        append(lake, table, (number, "d"), txn=("app", number + 2))
-        compact(lake, table, [{"id": 1, "v": "a"}], [])()
-        lake.metadata.delete_unneeded(table, 10**13)
+        append(lake, handle, (number, "d"), txn=("app", number + 2))
+        compact(lake, handle, [{"id": 1, "v": "a"}], [])()
+        lake.metadata.delete_unneeded(handle, 10**13)
         lake = open_catalog(tmp_path / "w")  # a catalog without versions in memory
-        again = lake.metadata.get_splits(dataclasses.replace(table, version=reached.version))
+        again = lake.metadata.get_splits(dataclasses.replace(handle, version=reached.version))
         assert (again.files, again.sidecar) == (reached.files, reached.sidecar)
         assert all(Path(file.path).exists() for file in (*again.files, *again.sidecar))
-    expire_by_others(lake, table)
-    append(lake, table, (6, "e"))
-    assert "before" not in json.loads(with_pyiceberg(lake, table).properties["trinity.state"])
+    expire_by_others(lake, handle)
+    append(lake, handle, (6, "e"))
+    assert "before" not in json.loads(with_pyiceberg(lake, handle).properties["trinity.state"])
 
 
-def test_what_is_lost_is_not_guessed(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
-    carrying(lake, table)
-    append_by_others(lake, table, 3)
-    before = lake.metadata.get_splits(table).version
-    append(lake, table, (4, "d"))
-    append_by_others(lake, table, 5)
-    iceberg = with_pyiceberg(lake, table)
+def test_what_is_lost_is_not_guessed(lake: IcebergConnector, handle: TableHandle, tmp_path: Path) -> None:
+    carrying(lake, handle)
+    append_by_others(lake, handle, 3)
+    before = lake.metadata.get_splits(handle).version
+    append(lake, handle, (4, "d"))
+    append_by_others(lake, handle, 5)
+    iceberg = with_pyiceberg(lake, handle)
     kept = {iceberg.metadata.current_snapshot_id}
     kept |= {s.snapshot_id for s in iceberg.snapshots() if (s.sequence_number or 0) >= before}
     iceberg.maintenance.expire_snapshots().by_ids(
         [s.snapshot_id for s in iceberg.snapshots() if s.snapshot_id not in kept]
     ).commit()
     lake = open_catalog(tmp_path / "w")  # a catalog without versions in memory
-    assert len(lake.metadata.get_splits(table).sidecar) == 1
+    assert len(lake.metadata.get_splits(handle).sidecar) == 1
     # the record is of a later commit than this version
-    code, message = code_of(lambda: lake.metadata.get_splits(dataclasses.replace(table, version=before)))
+    code, message = code_of(lambda: lake.metadata.get_splits(dataclasses.replace(handle, version=before)))
     assert code == "BAD_DATA"
     assert "begin anew" in message
-    with with_pyiceberg(lake, table).transaction() as changes:
+    with with_pyiceberg(lake, handle).transaction() as changes:
         changes.remove_properties("trinity.state")
-    expire_by_others(lake, table)
+    expire_by_others(lake, handle)
     lake = open_catalog(tmp_path / "w")
     for call in (
-        lambda: lake.metadata.get_splits(table),
-        lambda: lake.metadata.recorded_txn(table, "app"),
-        lambda: append(lake, table, (6, "e"), txn=("app", 6)),
+        lambda: lake.metadata.get_splits(handle),
+        lambda: lake.metadata.recorded_txn(handle, "app"),
+        lambda: append(lake, handle, (6, "e"), txn=("app", 6)),
     ):
         code, message = code_of(call)
         assert code == "BAD_DATA"
-        assert table.location in message
+        assert handle.location in message
 
 
 def test_changes_of_rows_that_are_folded_from_others_are_refused(lake: IcebergConnector) -> None:
@@ -148,57 +148,57 @@ def test_changes_of_rows_that_are_folded_from_others_are_refused(lake: IcebergCo
     assert [row["id"] for row in stored(lake, table)] == [1, 2, 3, 4]
 
 
-def test_properties_of_others_stay_beside_the_record(lake: IcebergConnector, table: TableHandle) -> None:
-    insert = lake.metadata.begin_insert(table)
+def test_properties_of_others_stay_beside_the_record(lake: IcebergConnector, handle: TableHandle) -> None:
+    insert = lake.metadata.begin_insert(handle)
     fragments = write(lake, insert.target, [{"id": 1}], SinkId())
-    with with_pyiceberg(lake, table).transaction() as changes:
+    with with_pyiceberg(lake, handle).transaction() as changes:
         changes.set_properties({"owner": "somebody", "write.x": "theirs"})
     lake.metadata.finish_insert(insert, fragments, ("app", 1))
     for n in range(2, 12):
-        append(lake, table, (n, "x"), txn=("app", n))
-    set_properties(lake, table, {"bucket": "4"})
-    found = with_pyiceberg(lake, table).properties
+        append(lake, handle, (n, "x"), txn=("app", n))
+    set_properties(lake, handle, {"bucket": "4"})
+    found = with_pyiceberg(lake, handle).properties
     assert (found["owner"], found["write.x"]) == ("somebody", "theirs")
     mark = hashlib.sha256(found["trinity.definition"].encode()).hexdigest()[:16]
     assert json.loads(found["trinity.state"]) == {"version": "13", "definition": mark, "trinity.txn": '{"app": 11}'}
-    set_properties(lake, table, {"write.y": "ours"})
-    with with_pyiceberg(lake, table).transaction() as changes:
+    set_properties(lake, handle, {"write.y": "ours"})
+    with with_pyiceberg(lake, handle).transaction() as changes:
         changes.set_properties({"write.y": "theirs"})
-    add_column(lake, table, Column("extra", "int"))
-    assert with_pyiceberg(lake, table).properties["write.y"] == "theirs"
-    assert lake.metadata.get_splits(table).definition.properties["write.y"] == "theirs"
+    add_column(lake, handle, Column("extra", "int"))
+    assert with_pyiceberg(lake, handle).properties["write.y"] == "theirs"
+    assert lake.metadata.get_splits(handle).definition.properties["write.y"] == "theirs"
 
 
-def test_the_metadata_names_the_sidecar_of_every_version(lake: IcebergConnector, table: TableHandle) -> None:
+def test_the_metadata_names_the_sidecar_of_every_version(lake: IcebergConnector, handle: TableHandle) -> None:
     def named() -> set[str]:
-        return {Path(s.statistics_path).name for s in with_pyiceberg(lake, table).metadata.statistics}
+        return {Path(s.statistics_path).name for s in with_pyiceberg(lake, handle).metadata.statistics}
 
     def present() -> set[str]:
-        return {p.name for p in Path(table.location, "_trinity").iterdir()}
+        return {p.name for p in Path(handle.location, "_trinity").iterdir()}
 
     for n in range(3):
-        append(lake, table, (n, "a"))
-        compact(lake, table, [], [{"id": n, "v": "a"}])()
+        append(lake, handle, (n, "a"))
+        compact(lake, handle, [], [{"id": n, "v": "a"}])()
     assert len(named()) == 6  # an index and a file each
     assert named() == present()
-    expire_by_others(lake, table)
-    append(lake, table, (4, "a"))
-    compact(lake, table, [], [{"id": 4, "v": "a"}])()
+    expire_by_others(lake, handle)
+    append(lake, handle, (4, "a"))
+    compact(lake, handle, [], [{"id": 4, "v": "a"}])()
     assert len(named()) == 4  # the files that the remaining versions need
-    lake.metadata.vacuum(table, int(time.time() * 1000) + 10_000)
+    lake.metadata.vacuum(handle, int(time.time() * 1000) + 10_000)
     assert len(named()) == 2
     assert named() <= present()
-    assert len(lake.metadata.get_splits(table).sidecar) == 1
-    lake.metadata.truncate(table)
+    assert len(lake.metadata.get_splits(handle).sidecar) == 1
+    lake.metadata.truncate(handle)
     assert len(named()) == 3  # the new index, according to which there is no sidecar
     assert named() <= present()
 
 
-def test_commits_are_called_what_iceberg_calls_them(lake: IcebergConnector, table: TableHandle) -> None:
-    append(lake, table, (1, "a"))
-    compact(lake, table, [{"id": 1, "v": "a"}], [])()
-    lake.metadata.truncate(table)
-    iceberg = with_pyiceberg(lake, table)
+def test_commits_are_called_what_iceberg_calls_them(lake: IcebergConnector, handle: TableHandle) -> None:
+    append(lake, handle, (1, "a"))
+    compact(lake, handle, [{"id": 1, "v": "a"}], [])()
+    lake.metadata.truncate(handle)
+    iceberg = with_pyiceberg(lake, handle)
     operations = [s.summary.operation.value for s in iceberg.snapshots() if s.summary]
     assert operations == ["append", "append", "replace", "delete"]
     totals = [s.summary.additional_properties["total-records"] for s in iceberg.snapshots() if s.summary]
@@ -241,27 +241,27 @@ def test_columns_that_others_drop_take_their_options_along(lake: IcebergConnecto
     assert [c.field_id for c in found.all_columns] == [1, 2, 5]  # dropped ones keep the positions that marks refer to
 
 
-def test_a_copied_folder_is_read_and_not_written(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
-    append(lake, table, (1, "a"))
-    copy = dataclasses.replace(table, location=str(tmp_path / "copy"))
-    shutil.copytree(table.location, copy.location)
+def test_a_copied_folder_is_read_and_not_written(lake: IcebergConnector, handle: TableHandle, tmp_path: Path) -> None:
+    append(lake, handle, (1, "a"))
+    copy = dataclasses.replace(handle, location=str(tmp_path / "copy"))
+    shutil.copytree(handle.location, copy.location)
     metadata = lake.open_external(copy)
     assert len(metadata.get_splits(copy).files) == 1
     code, message = code_of(lambda: metadata.begin_insert(copy))
     assert (code, "belongs to a catalog" in message) == ("NOT_SUPPORTED", True)
 
 
-def test_transactions_and_tombstones_are_those_of_the_snapshot(lake: IcebergConnector, table: TableHandle) -> None:
-    append(lake, table, (1, "a"), txn=("app", 1))
-    compact(lake, table, [{"id": 1, "v": "a"}], [{"id": 9}])()
-    append(lake, table, (2, "b"), txn=("app", 2))
-    newest = with_pyiceberg(lake, table).metadata.current_snapshot_id
-    first = with_pyiceberg(lake, table).snapshots()[1].snapshot_id
-    with_pyiceberg(lake, table).manage_snapshots().rollback_to_snapshot(first).commit()
-    assert lake.metadata.get_splits(table).sidecar == ()
-    assert lake.metadata.recorded_txn(table, "app") == 1
-    assert not append(lake, table, (3, "c"), txn=("app", 2)).skipped
-    with with_pyiceberg(lake, table).manage_snapshots() as refs:
+def test_transactions_and_tombstones_are_those_of_the_snapshot(lake: IcebergConnector, handle: TableHandle) -> None:
+    append(lake, handle, (1, "a"), txn=("app", 1))
+    compact(lake, handle, [{"id": 1, "v": "a"}], [{"id": 9}])()
+    append(lake, handle, (2, "b"), txn=("app", 2))
+    newest = with_pyiceberg(lake, handle).metadata.current_snapshot_id
+    first = with_pyiceberg(lake, handle).snapshots()[1].snapshot_id
+    with_pyiceberg(lake, handle).manage_snapshots().rollback_to_snapshot(first).commit()
+    assert lake.metadata.get_splits(handle).sidecar == ()
+    assert lake.metadata.recorded_txn(handle, "app") == 1
+    assert not append(lake, handle, (3, "c"), txn=("app", 2)).skipped
+    with with_pyiceberg(lake, handle).manage_snapshots() as refs:
         refs.set_current_snapshot(snapshot_id=newest)
-    assert len(lake.metadata.get_splits(table).sidecar) == 1
-    assert append(lake, table, (4, "d"), txn=("app", 2)).skipped
+    assert len(lake.metadata.get_splits(handle).sidecar) == 1
+    assert append(lake, handle, (4, "d"), txn=("app", 2)).skipped

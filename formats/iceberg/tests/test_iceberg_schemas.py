@@ -125,36 +125,36 @@ def test_every_level_has_its_field_id(lake: IcebergConnector) -> None:
     assert set(splits.files[0].column_sizes) >= {"m.key_value.key", "z"}
 
 
-def test_long_bounds_are_cut_and_stay_bounds(lake: IcebergConnector, table: TableHandle) -> None:
+def test_long_bounds_are_cut_and_stay_bounds(lake: IcebergConnector, handle: TableHandle) -> None:
     low, high = "a" * 500, "z" * 500
-    append(lake, table, (1, low), (2, high))
-    found = lake.metadata.get_splits(table).files[0].stats["v"]
+    append(lake, handle, (1, low), (2, high))
+    found = lake.metadata.get_splits(handle).files[0].stats["v"]
     assert len(found.min) < 100
     assert found.min <= low
     assert found.max >= high
 
 
-def test_properties_are_added(lake: IcebergConnector, table: TableHandle) -> None:
-    set_properties(lake, table, {"bucket": "8", "write.x": "y"})
-    assert lake.metadata.get_splits(table).definition.properties == {
+def test_properties_are_added(lake: IcebergConnector, handle: TableHandle) -> None:
+    set_properties(lake, handle, {"bucket": "8", "write.x": "y"})
+    assert lake.metadata.get_splits(handle).definition.properties == {
         "watermark-key": "v",
         "bucket": "8",
         "write.x": "y",
     }
-    assert with_pyiceberg(lake, table).properties["write.x"] == "y"
+    assert with_pyiceberg(lake, handle).properties["write.x"] == "y"
 
 
-def test_concurrent_alters_lose_nothing(lake: IcebergConnector, table: TableHandle, tmp_path: Path) -> None:
+def test_concurrent_alters_lose_nothing(lake: IcebergConnector, handle: TableHandle, tmp_path: Path) -> None:
     others = [open_catalog(tmp_path / "w") for _ in range(4)]
     threads = []
     for n, other in enumerate(others):
-        threads.append(threading.Thread(target=set_properties, args=(other, table, {f"p{n}": str(n)})))
-        threads.append(threading.Thread(target=add_column, args=(other, table, Column(f"n{n}", "int"))))
+        threads.append(threading.Thread(target=set_properties, args=(other, handle, {f"p{n}": str(n)})))
+        threads.append(threading.Thread(target=add_column, args=(other, handle, Column(f"n{n}", "int"))))
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    definition = lake.metadata.get_splits(table).definition
+    definition = lake.metadata.get_splits(handle).definition
     assert {f"p{n}" for n in range(4)} <= set(definition.properties)
     assert {f"n{n}" for n in range(4)} <= {c.name for c in definition.visible}
     assert definition.columns[-1].hidden

@@ -52,12 +52,12 @@ def lake(tmp_path: Path) -> Connector:
 
 
 @pytest.fixture
-def table(lake: Connector) -> TableHandle:
+def handle(lake: Connector) -> TableHandle:
     return lake.metadata.create_table(KEYED)
 
 
-def append(lake: Connector, table: TableHandle, *ids: int, txn: tuple[str, int] | None = None) -> Any:
-    insert = lake.metadata.begin_insert(table)
+def append(lake: Connector, handle: TableHandle, *ids: int, txn: tuple[str, int] | None = None) -> Any:
+    insert = lake.metadata.begin_insert(handle)
     return lake.metadata.finish_insert(insert, written(lake, insert, *ids), txn)
 
 
@@ -67,8 +67,8 @@ def written(lake: Connector, insert: InsertTableHandle, *ids: int) -> list[bytes
     return sink.finish()
 
 
-def ids(lake: Connector, table: TableHandle, version: int | None = None) -> list[int]:
-    splits = lake.metadata.get_splits(dataclasses.replace(table, version=version))
+def ids(lake: Connector, handle: TableHandle, version: int | None = None) -> list[int]:
+    splits = lake.metadata.get_splits(dataclasses.replace(handle, version=version))
     return sorted(i for f in splits.files for i in pq.read_table(f.path)["id"].to_pylist())
 
 
@@ -79,22 +79,22 @@ def refused(code: str, call: Any) -> str:
     return caught.value.message
 
 
-def test_a_definition_survives_reopening(lake: Connector, table: TableHandle, tmp_path: Path) -> None:
+def test_a_definition_survives_reopening(lake: Connector, handle: TableHandle, tmp_path: Path) -> None:
     again = open_catalog(tmp_path)
     found = again.metadata.get_table("default", "t")
-    assert found == dataclasses.replace(table, id=None)
-    assert again.metadata.get_splits(table).definition == KEYED.numbered()
+    assert found == dataclasses.replace(handle, id=None)
+    assert again.metadata.get_splits(handle).definition == KEYED.numbered()
     assert again.metadata.list_tables("default") == ["t"]
 
 
-def test_versions_commit_numbers_and_statistics(lake: Connector, table: TableHandle) -> None:
-    assert lake.metadata.get_splits(table).version == 0
-    assert append(lake, table, 1, 2).version == 1
-    assert append(lake, table, 3).version == 2
-    files = lake.metadata.get_splits(table).files
+def test_versions_commit_numbers_and_statistics(lake: Connector, handle: TableHandle) -> None:
+    assert lake.metadata.get_splits(handle).version == 0
+    assert append(lake, handle, 1, 2).version == 1
+    assert append(lake, handle, 3).version == 2
+    files = lake.metadata.get_splits(handle).files
     assert [(f.commit, f.rows, f.tier) for f in files] == [(1, 2, Tier.LOG), (2, 1, Tier.LOG)]
     assert (files[0].stats["id"].min, files[0].stats["id"].max, files[0].stats["ts"].nulls) == (1, 2, 0)
-    assert ids(lake, table, 1) == [1, 2]
+    assert ids(lake, handle, 1) == [1, 2]
 
 
 @pytest.mark.parametrize("interval", [2, 5])
@@ -139,7 +139,7 @@ def test_commits_cost_the_same_whatever_the_table_holds(tmp_path: Path, monkeypa
 
 
 def test_a_commit_stands_when_it_cannot_be_remembered(
-    lake: Connector, table: TableHandle, monkeypatch: pytest.MonkeyPatch
+    lake: Connector, handle: TableHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk fails right after the manifest was put. Reported as a failure, it would make a retry double rows."""
     put, stat, failing = ObjectStore.put_if_absent, ObjectStore.stat, [False]
@@ -156,18 +156,18 @@ def test_a_commit_stands_when_it_cannot_be_remembered(
 
     monkeypatch.setattr(ObjectStore, "put_if_absent", put_then_fail)
     monkeypatch.setattr(ObjectStore, "stat", fail_once)
-    assert append(lake, table, 1).version == 1
+    assert append(lake, handle, 1).version == 1
     monkeypatch.undo()
-    assert ids(lake, table) == [1]
+    assert ids(lake, handle) == [1]
 
 
-def test_what_a_crash_leaves_is_ignored(lake: Connector, table: TableHandle, tmp_path: Path) -> None:
-    append(lake, table, 1)
-    log = Path(table.location, "_trinity/log")
+def test_what_a_crash_leaves_is_ignored(lake: Connector, handle: TableHandle, tmp_path: Path) -> None:
+    append(lake, handle, 1)
+    log = Path(handle.location, "_trinity/log")
     (log / f".{2:020d}.json.abc").write_text("{")  # torn: it never got its name
     again = open_catalog(tmp_path)
-    assert ids(again, table) == [1]
-    assert append(again, table, 2).version == 2
+    assert ids(again, handle) == [1]
+    assert append(again, handle, 2).version == 2
 
 
 def test_a_corrupt_checkpoint_is_passed_over_and_a_lost_manifest_named(tmp_path: Path) -> None:
@@ -183,64 +183,64 @@ def test_a_corrupt_checkpoint_is_passed_over_and_a_lost_manifest_named(tmp_path:
     assert f"{1:020d}.json" in refused("BAD_DATA", lambda: ids(open_catalog(tmp_path), table))
 
 
-def test_txn_without_rows_is_recorded(lake: Connector, table: TableHandle) -> None:
-    insert = lake.metadata.begin_insert(table)
+def test_txn_without_rows_is_recorded(lake: Connector, handle: TableHandle) -> None:
+    insert = lake.metadata.begin_insert(handle)
     assert not lake.metadata.finish_insert(insert, [], ("app", 1)).skipped
     assert lake.metadata.finish_insert(insert, [], ("app", 1)).skipped
     assert lake.metadata.finish_insert(insert, []).version == 1
 
 
-def test_a_statement_that_read_conflicts_with_new_rows_only(lake: Connector, table: TableHandle) -> None:
-    append(lake, table, 1)
-    first = lake.metadata.begin_merge(table, {})
-    set_properties(lake, table, {"comment": "no rows"})
-    rewrite(lake, table)()
+def test_a_statement_that_read_conflicts_with_new_rows_only(lake: Connector, handle: TableHandle) -> None:
+    append(lake, handle, 1)
+    first = lake.metadata.begin_merge(handle, {})
+    set_properties(lake, handle, {"comment": "no rows"})
+    rewrite(lake, handle)()
     assert lake.metadata.finish_merge(first, written(lake, first.insert, 3)).version == 4
-    second = lake.metadata.begin_merge(table, {})
-    append(lake, table, 2)
+    second = lake.metadata.begin_merge(handle, {})
+    append(lake, handle, 2)
     fragments = written(lake, second.insert, 4)
     refused("TRANSACTION_CONFLICT", lambda: lake.metadata.finish_merge(second, fragments))
     elsewhere = dataclasses.replace(second, scope=ReadScope(bounds={"id": (4, 9)}))
     assert lake.metadata.finish_merge(elsewhere, fragments).version == 6
 
 
-def rewrite(lake: Connector, table: TableHandle) -> Any:
-    splits = lake.metadata.get_splits(table)
-    handle = lake.metadata.begin_rewrite(table, splits.files)
+def rewrite(lake: Connector, handle: TableHandle) -> Any:
+    splits = lake.metadata.get_splits(handle)
+    rewriting = lake.metadata.begin_rewrite(handle, splits.files)
     rows = [i for f in splits.files for i in pq.read_table(f.path)["id"].to_pylist()]
     highest = max(f.commit or 0 for f in splits.files)
-    sink = lake.sinks.create_page_sink(handle.target, SinkId(0, Tier.BASE, Bucket(0, 1), highest))
-    sink.append_page(pa.record_batch([pa.array(rows, pa.int64())] * 2, schema=handle.target.storage))
+    sink = lake.sinks.create_page_sink(rewriting.target, SinkId(0, Tier.BASE, Bucket(0, 1), highest))
+    sink.append_page(pa.record_batch([pa.array(rows, pa.int64())] * 2, schema=rewriting.target.storage))
     fragments = sink.finish()
-    return lambda: lake.metadata.finish_rewrite(handle, fragments, replace_sidecar=True)
+    return lambda: lake.metadata.finish_rewrite(rewriting, fragments, replace_sidecar=True)
 
 
-def test_k6_a_rewrite_keeps_the_highest_commit_that_it_folded(lake: Connector, table: TableHandle) -> None:
-    append(lake, table, 1)
-    append(lake, table, 2)
-    finish = rewrite(lake, table)
-    append(lake, table, 3)
+def test_k6_a_rewrite_keeps_the_highest_commit_that_it_folded(lake: Connector, handle: TableHandle) -> None:
+    append(lake, handle, 1)
+    append(lake, handle, 2)
+    finish = rewrite(lake, handle)
+    append(lake, handle, 3)
     assert finish().version == 4
-    files = lake.metadata.get_splits(table).files
+    files = lake.metadata.get_splits(handle).files
     assert sorted((f.tier.value, f.commit) for f in files) == [("base", 2), ("log", 3)]
     refused("TRANSACTION_CONFLICT", finish)
 
 
-def test_vacuum_keeps_what_the_oldest_readable_version_needs(lake: Connector, table: TableHandle) -> None:
+def test_vacuum_keeps_what_the_oldest_readable_version_needs(lake: Connector, handle: TableHandle) -> None:
     for n in range(3):
-        append(lake, table, n)
-    rewrite(lake, table)()
-    append(lake, table, 9)
-    history = lake.metadata.history(table)
+        append(lake, handle, n)
+    rewrite(lake, handle)()
+    append(lake, handle, 9)
+    history = lake.metadata.history(handle)
     replaced_at = next(e.timestamp_ms for e in history if e.version == 4)
-    result = lake.metadata.vacuum(table, replaced_at - 1)  # version 3 was still the newest just before
+    result = lake.metadata.vacuum(handle, replaced_at - 1)  # version 3 was still the newest just before
     assert (result.oldest_version, result.files) == (3, 0)
-    assert ids(lake, table, 3) == [0, 1, 2]
-    assert "3" in refused("INVALID_ARGUMENTS", lambda: ids(lake, table, 2))
-    result = lake.metadata.vacuum(table, lake.metadata.history(table)[-1].timestamp_ms + 1000)
+    assert ids(lake, handle, 3) == [0, 1, 2]
+    assert "3" in refused("INVALID_ARGUMENTS", lambda: ids(lake, handle, 2))
+    result = lake.metadata.vacuum(handle, lake.metadata.history(handle)[-1].timestamp_ms + 1000)
     assert result.files == 3
-    assert ids(lake, table) == [0, 1, 2, 9]
-    assert len(lake.metadata.history(table)) == 2  # the newest readable one, and the vacuum itself
+    assert ids(lake, handle) == [0, 1, 2, 9]
+    assert len(lake.metadata.history(handle)) == 2  # the newest readable one, and the vacuum itself
 
 
 def _append_in_a_process(warehouse: Path, first: int) -> None:
@@ -251,7 +251,7 @@ def _append_in_a_process(warehouse: Path, first: int) -> None:
         append(lake, table, first + n)
 
 
-def test_three_processes_and_eight_threads_lose_nothing(lake: Connector, table: TableHandle, tmp_path: Path) -> None:
+def test_three_processes_and_eight_threads_lose_nothing(lake: Connector, handle: TableHandle, tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     workers: list[Any] = [spawn.Process(target=_append_in_a_process, args=(tmp_path, 100 * p)) for p in range(1, 4)]
     workers += [threading.Thread(target=_append_in_a_process, args=(tmp_path, 1000 * t)) for t in range(1, 9)]
@@ -262,16 +262,16 @@ def test_three_processes_and_eight_threads_lose_nothing(lake: Connector, table: 
     expected = [100 * p + n for p in range(1, 4) for n in range(5)] + [
         1000 * t + n for t in range(1, 9) for n in range(5)
     ]
-    assert ids(lake, table) == sorted(expected)
-    assert lake.metadata.get_splits(table).version == len(expected)
-    times = [e.timestamp_ms for e in lake.metadata.history(table)]
+    assert ids(lake, handle) == sorted(expected)
+    assert lake.metadata.get_splits(handle).version == len(expected)
+    times = [e.timestamp_ms for e in lake.metadata.history(handle)]
     assert times == sorted(set(times))
 
 
-def test_manifests_are_plain_json(lake: Connector, table: TableHandle) -> None:
-    append(lake, table, 1, txn=("app", 4))
-    manifest = json.loads(Path(table.location, f"_trinity/log/{1:020d}.json").read_text())
+def test_manifests_are_plain_json(lake: Connector, handle: TableHandle) -> None:
+    append(lake, handle, 1, txn=("app", 4))
+    manifest = json.loads(Path(handle.location, f"_trinity/log/{1:020d}.json").read_text())
     assert manifest["operation"] == "append"
     assert manifest["txns"] == {"app": 4}
     assert [set(f) for f in manifest["add"]] == [{"path", "size", "rows", "tier", "commit", "stats", "column_sizes"}]
-    assert Path(table.location, manifest["add"][0]["path"]).is_file()  # relative: the folder can be moved
+    assert Path(handle.location, manifest["add"][0]["path"]).is_file()  # relative: the folder can be moved

@@ -26,7 +26,7 @@ def opened(warehouse: Path) -> Connector:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> TableHandle:
+def handle(tmp_path: Path) -> TableHandle:
     lake = opened(tmp_path)
     made = lake.metadata.create_table(KEYED)
     for n in range(COMMITS):
@@ -53,10 +53,10 @@ def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_opening_a_table_takes_no_more_questions_after_many_commits(
-    table: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    handle: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = count_requests(monkeypatch)
-    assert opened(tmp_path).metadata.get_splits(table).version == COMMITS
+    assert opened(tmp_path).metadata.get_splits(handle).version == COMMITS
     assert found["exists"] <= 10  # versions since the last checkpoint
     assert found["get"] <= 12  # those, a checkpoint, the hint, each checkpoint that is asked for
     assert found["list"] == 0
@@ -64,31 +64,31 @@ def test_opening_a_table_takes_no_more_questions_after_many_commits(
 
 @pytest.mark.parametrize("hint", [None, b"", b"[]", b'{"version": "x"}', b'{"version": 999}', b'{"version": 3}'])
 def test_the_newest_version_is_found_whatever_the_hint_says(
-    table: TableHandle, tmp_path: Path, hint: bytes | None
+    handle: TableHandle, tmp_path: Path, hint: bytes | None
 ) -> None:
-    file = Path(table.location, "_trinity/log/_newest.json")
+    file = Path(handle.location, "_trinity/log/_newest.json")
     assert file.read_bytes() == b'{"version":40}'
     file.unlink() if hint is None else file.write_bytes(hint)
     lake = opened(tmp_path)
-    splits = lake.metadata.get_splits(table)
+    splits = lake.metadata.get_splits(handle)
     assert (splits.version, len(splits.files)) == (COMMITS, COMMITS)
-    assert append(lake, table, (99, "w")).version == COMMITS + 1
+    assert append(lake, handle, (99, "w")).version == COMMITS + 1
 
 
-def test_a_hint_of_a_vacuumed_version_is_none(table: TableHandle, tmp_path: Path) -> None:
-    file = Path(table.location, "_trinity/log/_newest.json")
+def test_a_hint_of_a_vacuumed_version_is_none(handle: TableHandle, tmp_path: Path) -> None:
+    file = Path(handle.location, "_trinity/log/_newest.json")
     file.write_bytes(b'{"version": 7}')
     for version in range(1, 40):  # as a vacuum does it
         for ending in (".json", ".checkpoint.json"):
-            Path(table.location, "_trinity/log", f"{version:020d}{ending}").unlink(missing_ok=True)
-    assert opened(tmp_path).metadata.get_splits(table).version == COMMITS
+            Path(handle.location, "_trinity/log", f"{version:020d}{ending}").unlink(missing_ok=True)
+    assert opened(tmp_path).metadata.get_splits(handle).version == COMMITS
 
 
-def test_a_table_that_is_gone_is_told_as_gone(table: TableHandle, tmp_path: Path) -> None:
+def test_a_table_that_is_gone_is_told_as_gone(handle: TableHandle, tmp_path: Path) -> None:
     lake = opened(tmp_path)
-    lake.metadata.drop_table(table)
+    lake.metadata.drop_table(handle)
     with pytest.raises(TrinityError, match="does not exist"):
-        opened(tmp_path).metadata.get_splits(table)
+        opened(tmp_path).metadata.get_splits(handle)
 
 
 @pytest.mark.parametrize("interval", [1, 10, 100])
