@@ -49,8 +49,7 @@ Each system upserts in the way that its documentation shows: by key. Where the t
 updated under the condition `source.w >= target.w OR target.w IS NULL`. Where it has tombstones, a WHEN deletes. In the
 histories of a row of this table nothing else can go wrong. A merge of delta-rs is a plain one, without
 `app_transactions`. Apache Paimon, in Spark and as pypaimon, appends to a table with a primary key: there the watermark
-is its `sequence.field`, and a tombstone a row of the kind `-D` (`rowkind.field`). The table is read after each step;
-those of Delta MERGE and Iceberg MERGE, whose runs are older, after the last one.
+is its `sequence.field`, and a tombstone a row of the kind `-D` (`rowkind.field`). The table is read after each step.
 *Kept* says how many of {histories} histories, of {of_spark} in Spark, read as the
 rules ask; those with a type that the system lacks are left out. *None* means that the system has no such thing, and
 *not asked* that it is a library without SQL of its own. A rule that is not kept is no defect of that system: it

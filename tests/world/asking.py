@@ -16,7 +16,7 @@ from trinity_conformance.playing.traces import History
 from trinity_conformance.playing.words import in_words
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
-_SHRINK: Final = ShrinkBudget(20, 60)
+_SHRINK: Final = ShrinkBudget(600, 60)  # the tries are the limit, however slow the system
 
 
 @dataclass(frozen=True)
