@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.spi import (
-    CommitResult,
     DataFile,
     HistoryEntry,
     InsertTableHandle,
@@ -28,17 +27,15 @@ from trinity.spi import (
     TableDefinition,
     TableHandle,
     Tier,
-    VacuumResult,
     WriteTarget,
     stored_field,
     version_at,
 )
 from trinity.storage.commits import (
-    Attempt,
     Change,
     CommitRaced,
-    RowChanges,
-    commit_change,
+    TableAttempt,
+    TableCommits,
     commit_loop,
     commit_result,
     definition_after,
@@ -50,11 +47,9 @@ from trinity.storage.conflicts import KEEPS_ROWS, FileChange
 from trinity.storage.entries import Entry
 from trinity.storage.errors import commit_unknown
 from trinity.storage.folder_names import table_taken
-from trinity.storage.orphans import delete_around, delete_orphans
+from trinity.storage.orphans import delete_orphans
 from trinity.storage.readable import (
-    check_still_there,
     newest_readable,
-    oldest_needed,
     repair_preview,
     repair_result,
 )
@@ -138,7 +133,7 @@ class TableVersion:
 _T = TypeVar("_T")
 
 
-class VersionedMetadata(RowChanges):
+class VersionedMetadata(TableCommits):
     """Implements reads and writes of the SPI over versions that the adapter reads and writes.
 
     An adapter adds the names of its tables, ``create_table`` (see :meth:`make_table`), ``drop_table`` (see
@@ -233,14 +228,6 @@ class VersionedMetadata(RowChanges):
     def left_by_trinity(self, table: TableHandle) -> bool:
         return True
 
-    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(attempt: _Attempt) -> None:
-            if (changed := change(attempt.newest.definition)) != attempt.newest.definition:
-                version = attempt.put_version(attempt.newest.next("alter", definition=changed))
-                attempt.log_commit("alter", CommitResult(version))
-
-        self._commit(table, alter)
-
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_table_definition(self, table: TableHandle) -> TableDefinition:
@@ -287,9 +274,6 @@ class VersionedMetadata(RowChanges):
     def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
         return self.begin_insert(table, after)
 
-    def commit(self, change: Change) -> CommitResult:
-        return self._commit(change.table, lambda attempt: commit_change(attempt, change), change.written)
-
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._newest(table).txns.get(application)
 
@@ -307,39 +291,7 @@ class VersionedMetadata(RowChanges):
             return super().begin_resolve(table, replaced, kept)
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
 
-    def restore(
-        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
-    ) -> CommitResult:
-        def go_back(attempt: _Attempt) -> CommitResult:
-            newest, then = attempt.newest, self.load_version(replace(attempt.table, version=table.version))
-            definition = change(newest.definition, then.definition)
-            check_still_there(table, then.files, newest.files)
-            if (then.files, definition) == (newest.files, newest.definition):
-                return CommitResult(newest.number, skipped=True)
-            restored = newest.next("restore", definition=definition, files=then.files)
-            return attempt.log_commit("restore", commit_result(attempt.put_version(restored), then.files))
-
-        return self._commit(table, go_back)
-
-    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        definition = self._newest(table).definition
-        table = table.pinned(None, definition.id)
-        oldest = oldest_needed(self.history(table), older_than_ms)
-
-        def forget(attempt: _Attempt) -> bool:
-            if oldest <= attempt.newest.oldest:
-                return False
-            version = attempt.put_version(attempt.newest.next("vacuum", oldest=oldest))
-            attempt.log_commit("vacuum", CommitResult(version))
-            return True
-
-        gone = delete_around(
-            lambda: self.delete_unneeded(table, older_than_ms), lambda: self._commit(table, forget, definition)
-        )
-        return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
-
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        """Delete the data files that no readable version needs, and return them."""
         needed = {path for version in self._readable(table) for file in version.files for path in file.needs}
         self._newest(table)  # raises when another table has the name now, whose files these are not
         return delete_orphans(ObjectStore(table.location), needed, older_than_ms)
@@ -377,14 +329,15 @@ class VersionedMetadata(RowChanges):
     def _target(self, table: TableHandle, definition: TableDefinition) -> WriteTarget:
         return write_target(table.location, definition, self.storage_schema(definition))
 
-    def _commit(self, table: TableHandle, use: Callable[[_Attempt], _T], known: TableDefinition | None = None) -> _T:
-        """Load the newest version, check, commit; see :func:`on_newest`."""
+    def run_attempts(
+        self, table: TableHandle, use: Callable[[TableAttempt[Any]], _T], known: TableDefinition | None = None
+    ) -> _T:
         known = known or self._newest(table).definition
         return on_newest(table, known, lambda newest: use(_Attempt(newest, self._newest(newest), self)))
 
 
 @dataclass(frozen=True)
-class _Attempt(Attempt[TableVersion]):
+class _Attempt(TableAttempt[TableVersion]):
     """An attempt at a commit by ``metadata``."""
 
     metadata: VersionedMetadata
@@ -396,10 +349,26 @@ class _Attempt(Attempt[TableVersion]):
         return self.metadata.changes_since(merge.table, self.newest)
 
     def put(self, change: Change) -> int:
-        return self.put_version(self.newest.after(change))
+        return self._put(self.newest.after(change))
 
-    def put_version(self, made: TableVersion) -> int:
-        """Put the next version; return its number."""
+    def redefine(self, definition: TableDefinition) -> int:
+        return self._put(self.newest.next("alter", definition=definition))
+
+    def at(self, version: int | None) -> TableVersion:
+        return self.metadata.load_version(replace(self.table, version=version))
+
+    def files(self, version: TableVersion) -> Collection[DataFile]:
+        return version.files
+
+    def restore(self, then: TableVersion, definition: TableDefinition) -> int | None:
+        if (then.files, definition) == (self.newest.files, self.newest.definition):
+            return None
+        return self._put(self.newest.next("restore", definition=definition, files=then.files))
+
+    def forget(self, oldest: int, older_than_ms: int) -> int | None:
+        return self._put(self.newest.next("vacuum", oldest=oldest)) if oldest > self.newest.oldest else None
+
+    def _put(self, made: TableVersion) -> int:
         self.metadata.commit_version(self.table, made)
         return made.number
 

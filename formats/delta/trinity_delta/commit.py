@@ -8,11 +8,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
+from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import CommitResult, DataFile, MergeTableHandle, RewriteTableHandle, TableDefinition, TableHandle
 from trinity.storage import (
-    Attempt,
     Change,
     CommitRaced,
     DeletesFragment,
@@ -22,7 +22,7 @@ from trinity.storage import (
     order_with,
     stamps_missing,
 )
-from trinity.storage.commits import REPLACE, definition_after
+from trinity.storage.commits import REPLACE, TableAttempt, definition_after
 from trinity_delta.actions import (
     TAG_OPERATION,
     Action,
@@ -32,6 +32,7 @@ from trinity_delta.actions import (
     remove_added,
     sidecar_list,
     transaction,
+    vacuum_mark,
     with_vector,
 )
 from trinity_delta.adopt import check_dropped, check_removable
@@ -41,7 +42,8 @@ from trinity_delta.logs import Logs, Transaction
 from trinity_delta.own_log import OwnTransaction, catch_up
 from trinity_delta.protocol import KEPT, are_kept, refused
 from trinity_delta.restored import restored_metadata, restoring
-from trinity_delta.schema import FEED, VECTORS, evolved, is_true, needs, recorded, replaced
+from trinity_delta.row_tracking import check_tracking
+from trinity_delta.schema import FEED, MAPPED, VECTORS, evolved, is_true, needs, recorded, replaced
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State, domains_in_force, order_actions
 
@@ -58,7 +60,7 @@ _OPERATIONS: Final = {
 
 
 @dataclass(frozen=True)
-class DeltaAttempt(Attempt[State]):
+class DeltaAttempt(TableAttempt[State]):
     """An attempt at a commit."""
 
     snapshots: Snapshots
@@ -171,8 +173,15 @@ class DeltaAttempt(Attempt[State]):
             order = order.folded((change.table.version or 0) if change.rewrite else state.version)
         return order_actions(definition, order, state.version + 1)
 
+    # -- commits without new rows -----------------------------------------------------------------------
+
+    def at(self, version: int | None) -> State:
+        return self.snapshots.load(replace(self.table, version=version))
+
+    def files(self, version: State) -> Collection[DataFile]:
+        return *version.files.values(), *version.sidecar
+
     def restore(self, then: State, definition: TableDefinition) -> int | None:
-        """Commit what makes an earlier version the newest one again, and return its number; None for no change."""
         actions = restoring(self.table, self.newest, then)
         change = restored_metadata(self.table, self.newest, then, definition)
         if not (actions or change):
@@ -183,7 +192,47 @@ class DeltaAttempt(Attempt[State]):
             started.update(change)
         return started.restore(actions, then.version)
 
-    # -- changes of columns and settings ----------------------------------------------------------------
+    def forget(self, oldest: int, older_than_ms: int) -> int | None:
+        if oldest <= self.newest.oldest:
+            return None
+        self.start().vacuum(vacuum_mark(oldest), max(0, now_ms() - older_than_ms))
+        return self.newest.version + 1
+
+    def redefine(self, definition: TableDefinition) -> int | None:
+        state, present = self.newest, self.newest.metadata["configuration"]
+        wanted = needs(state.definition, definition)
+        if wanted.mapping and not state.mapped:
+            # Delta requires two commits for column mapping and a change of columns; this first one changes nothing
+            self._record(present, {**present, **MAPPED})
+            return None
+        check_dropped(self.table, definition, state.clustering)
+        schema = evolved(state.metadata["schemaString"], definition, mapped=state.mapped)
+        settings = self.logs.settings(self.table.location, present, definition, wanted.settings)
+        check_tracking(self.table, state.protocol, settings)
+        named = {"partitionColumns": list(definition.partition_columns)}
+        return self._alter(settings, {"schemaString": schema, "configuration": settings, **named})
+
+    def record_definition(self) -> None:
+        """Record the definition that other engines changed."""
+        if self.newest.changed:
+            settings = {**self.newest.metadata["configuration"], **recorded(self.newest.definition)}
+            self._record(settings, settings)
+
+    def _record(self, needed: Mapping[str, str], settings: Mapping[str, str]) -> None:
+        """Commit other settings, and log it."""
+        self.log_commit("alter", CommitResult(self._alter(needed, {"configuration": settings})))
+
+    def _alter(self, needed: Mapping[str, str], change: Mapping[str, Any]) -> int:
+        """Commit other values of fields of the ``metaData`` action, and return the version.
+
+        Args:
+            needed: the settings that the transaction has to support.
+            change: field -> value.
+        """
+        started = self.start(needed)
+        started.read_whole_table()  # the change may depend on the rows
+        started.alter(change)
+        return self.newest.version + 1
 
     def start(self, settings: Mapping[str, str] = MappingProxyType({})) -> Transaction:
         """Start Trinity's own transaction; on a disk Delta's, if the table needs what Trinity does not support."""
@@ -193,19 +242,6 @@ class DeltaAttempt(Attempt[State]):
         if external and not on_disk:
             _warn_of_others(self.table.location)
         return OwnTransaction(self.table, self.newest, self.snapshots, domains_in_force(self.table, self.newest))
-
-    def alter(self, settings: Mapping[str, str], change: Mapping[str, Any]) -> None:
-        """Commit other settings, and other values of fields of the ``metaData`` action."""
-        started = self.start(settings)
-        started.read_whole_table()  # the change may depend on the rows
-        started.alter(change)
-        self.log_commit("alter", CommitResult(self.newest.version + 1))
-
-    def record_definition(self) -> None:
-        """Record the definition that other engines changed."""
-        if self.newest.changed:
-            settings = {**self.newest.metadata["configuration"], **recorded(self.newest.definition)}
-            self.alter(settings, {"configuration": settings})
 
     def _of_delta(self) -> DeltaTransaction:
         """Start a transaction of Delta's own on the version.

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from trinity.clock import now_ms
 from trinity.spi import (
     OLDEST,
-    CommitResult,
     ConnectorContext,
     DataFile,
     HistoryEntry,
@@ -20,46 +18,38 @@ from trinity.spi import (
     SplitSource,
     TableDefinition,
     TableHandle,
-    VacuumResult,
     WriteTarget,
     append_stamp,
 )
 from trinity.storage import (
-    Change,
     DeletesFragment,
     Entry,
     FolderMetadata,
     Location,
     ObjectStore,
-    check_still_there,
-    commit_change,
-    commit_result,
-    delete_around,
     delete_orphans,
-    oldest_needed,
     on_newest,
     stamped,
     write_target,
 )
+from trinity.storage.commits import TableCommits
 from trinity.storage.folders import Folders
 from trinity.storage.sinks import statistics_columns
-from trinity_delta.actions import LOG, check_partitions, new_metadata, vacuum_mark
-from trinity_delta.adopt import check_dropped
+from trinity_delta.actions import LOG, check_partitions, new_metadata
 from trinity_delta.commit import DeltaAttempt, check_vectors
 from trinity_delta.damaged_log import made_by_trinity
 from trinity_delta.deletes import is_vector_file, vectors_of_fragments
 from trinity_delta.external import check_rewritable, external_storage
 from trinity_delta.logs import Logs
 from trinity_delta.repair import repair
-from trinity_delta.row_tracking import check_tracking
-from trinity_delta.schema import MAPPED, configuration, evolved, needs, storage_schema
+from trinity_delta.schema import configuration, storage_schema
 from trinity_delta.snapshot import Snapshots
 from trinity_delta.state import State
 
 _T = TypeVar("_T")
 
 
-class DeltaMetadata(FolderMetadata):
+class DeltaMetadata(FolderMetadata, TableCommits):
     """See :class:`~trinity.spi.ConnectorMetadata`."""
 
     def __init__(self, folders: Folders, context: ConnectorContext) -> None:
@@ -90,28 +80,6 @@ class DeltaMetadata(FolderMetadata):
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table.location)
 
-    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(attempt: DeltaAttempt) -> bool:
-            state = attempt.newest
-            changed = change(state.definition)
-            if changed == state.definition:
-                return True
-            wanted, present = needs(state.definition, changed), state.metadata["configuration"]
-            if wanted.mapping and not state.mapped:
-                # Delta requires two commits for column mapping and a change of columns; this first one changes nothing
-                attempt.alter(present, {"configuration": {**present, **MAPPED}})
-                return False
-            check_dropped(table, changed, state.clustering)
-            schema = evolved(state.metadata["schemaString"], changed, mapped=state.mapped)
-            settings = self._logs.settings(table.location, present, changed, wanted.settings)
-            check_tracking(table, state.protocol, settings)
-            named = {"partitionColumns": list(changed.partition_columns)}
-            attempt.alter(settings, {"schemaString": schema, "configuration": settings, **named})
-            return True
-
-        while not self._commit(table, alter):
-            pass
-
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_table_definition(self, table: TableHandle) -> TableDefinition:
@@ -139,9 +107,6 @@ class DeltaMetadata(FolderMetadata):
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._snapshots.load(replace(table, version=None)).txns.get(application)
 
-    def commit(self, change: Change) -> CommitResult:
-        return self._commit(change.table, lambda attempt: commit_change(attempt, change), change.written)
-
     # -- compaction and care ----------------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
@@ -160,39 +125,10 @@ class DeltaMetadata(FolderMetadata):
     def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
         return list(vectors_of_fragments(rewrite, deletes).values())
 
-    def restore(
-        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
-    ) -> CommitResult:
-        def go_back(attempt: DeltaAttempt) -> CommitResult:
-            state, then = attempt.newest, self._snapshots.load(replace(attempt.table, version=table.version))
-            wanted, live = ((*found.files.values(), *found.sidecar) for found in (then, state))
-            check_still_there(table, wanted, live)
-            version = attempt.restore(then, change(state.definition, then.definition))
-            if version is None:
-                return CommitResult(state.version, skipped=True)
-            return attempt.log_commit("restore", commit_result(version, wanted))
-
-        return self._commit(table, go_back)
-
-    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        state = self._snapshots.state(replace(table, version=None))
-        table = table.pinned(None, state.definition.id)
-        oldest = oldest_needed(self._snapshots.history(table), older_than_ms)
-
-        def forget(attempt: DeltaAttempt) -> bool:
-            if oldest <= attempt.newest.oldest:
-                return False
-            attempt.start().vacuum(vacuum_mark(oldest), max(0, now_ms() - older_than_ms))
-            attempt.log_commit("vacuum", CommitResult(attempt.newest.version + 1))
-            return True
-
-        gone = delete_around(
-            lambda: self.delete_unneeded(table, older_than_ms), lambda: self._commit(table, forget, state.definition)
-        )
-        return VacuumResult(len(gone), sum(e.size for e in gone), oldest)
+    def newest_definition(self, table: TableHandle) -> TableDefinition:
+        return self._snapshots.state(replace(table, version=None)).definition  # also of one that cannot be read
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        """Delete the data files that no readable version needs, and return them."""
         store = ObjectStore(table.location)
         states = self._snapshots.readable(table)
         needed = {path for state in states for f in (*state.files.values(), *state.sidecar) for path in f.needs}
@@ -215,8 +151,8 @@ class DeltaMetadata(FolderMetadata):
         newest = replace(table, version=None)
         state = self._snapshots.load(newest)
         if state.changed:
-            self._commit(newest, DeltaAttempt.record_definition)
-        if state.changed or table.version is not None:
+            self.run_attempts(newest, DeltaAttempt.record_definition)
+        if state.changed or table.version not in (None, state.version):
             state = self._snapshots.load(table)
         state.check_writable(table)
         return state
@@ -225,13 +161,9 @@ class DeltaMetadata(FolderMetadata):
         self._snapshots.forget(table)
         self._logs.forget(table.location)
 
-    def _commit(
-        self,
-        table: TableHandle,
-        use: Callable[[DeltaAttempt], _T],
-        known: TableDefinition | None = None,
+    def run_attempts(
+        self, table: TableHandle, use: Callable[[DeltaAttempt], _T], known: TableDefinition | None = None
     ) -> _T:
-        """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`."""
         seen: list[State] = []
         if known is None:
             first = self._snapshots.load(replace(table, version=None))

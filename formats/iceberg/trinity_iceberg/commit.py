@@ -27,7 +27,6 @@ from pyiceberg.utils.properties import property_as_bool
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
 from trinity.storage import (
-    Attempt,
     Change,
     CommitRaced,
     DeletesFragment,
@@ -37,7 +36,7 @@ from trinity.storage import (
     order_with,
     stamps_missing,
 )
-from trinity.storage.commits import REPLACE, definition_after
+from trinity.storage.commits import REPLACE, TableAttempt, definition_after
 from trinity.storage.location import local_path
 from trinity.storage.parquet_sink import is_sink_file
 from trinity_iceberg.adopt import check_own_writable
@@ -53,10 +52,10 @@ from trinity_iceberg.carried import (
     version_of,
 )
 from trinity_iceberg.deletes import DeletesWriter, delete_file, position_deletes, target_path, warn_of_views
-from trinity_iceberg.expire import AGE, expiry_due
+from trinity_iceberg.expire import AGE, expire, expiry_due
 from trinity_iceberg.index import FileIndex, open_index, put_index
 from trinity_iceberg.manifests import NewManifests, deleted, existing, iceberg_file, live_manifests, schema_with
-from trinity_iceberg.partition import named_now, spec_updates
+from trinity_iceberg.partition import check_names, named_now, spec_updates
 from trinity_iceberg.schema import column_paths, definition_updates, evolved_schema
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, txn_summary
@@ -64,7 +63,7 @@ from trinity_iceberg.swap import commit_updates, same_schema
 
 
 @dataclass(frozen=True)
-class IcebergAttempt(Attempt[State]):
+class IcebergAttempt(TableAttempt[State]):
     """An attempt at a commit; ``snapshots`` are the versions of the catalog's tables."""
 
     snapshots: Snapshots
@@ -79,7 +78,17 @@ class IcebergAttempt(Attempt[State]):
         return self.snapshots.changes(merge.table, self.newest)
 
     def put(self, change: Change) -> int:
-        return put_snapshot(self.snapshots, self.newest, self._snapshot(change))
+        return self._put(self._snapshot(change))
+
+    def _put(self, change: SnapshotChange) -> int:
+        """Put a snapshot on top of the newest version as it was loaded, and return its own version.
+
+        Raises:
+            CommitRaced: another commit was first.
+            TrinityError: TRANSACTION_CONFLICT when a removed file is no longer live; BAD_DATA for damaged metadata;
+                FILESYSTEM_ERROR when metadata cannot be written.
+        """
+        return _Producer(self.snapshots, self.newest).run(change)
 
     def _snapshot(self, change: Change) -> SnapshotChange:
         if change.rewrite is not None:
@@ -147,8 +156,21 @@ class IcebergAttempt(Attempt[State]):
             deletes=change.deletes,
         )
 
+    def redefine(self, definition: TableDefinition) -> int:
+        state = self.newest
+        check_names(state.definition, definition, state.loaded.spec())
+        updates = definition_updates(state.metadata, state.definition, definition)
+        return self._put(SnapshotChange("alter", updates=updates, requirements=same_schema(state.metadata)))
+
+    def at(self, version: int | None) -> State:
+        return self.newest.at(replace(self.table, version=version))
+
+    def files(self, version: State) -> Collection[DataFile]:
+        files, sidecar = self.snapshots.files(self.table, version)
+        return *files, *sidecar
+
     def restore(self, then: State, definition: TableDefinition) -> int | None:
-        """Put a snapshot that makes an earlier one the newest again, and return its version; None for no change."""
+        check_names(self.newest.definition, definition, self.newest.loaded.spec())
         state, store = self.newest, ObjectStore(self.table.location)
         metadata, now = state.metadata, carried_facts(state.metadata)
         assert then.snapshot is not None
@@ -169,7 +191,10 @@ class IcebergAttempt(Attempt[State]):
             order=order_of(metadata, then.snapshot) if ORDER in now else None,
             restored=then.snapshot,
         )
-        return put_snapshot(self.snapshots, state, change)
+        return self._put(change)
+
+    def forget(self, oldest: int, older_than_ms: int) -> int | None:
+        return self.newest.version if expire(self.newest.loaded, older_than_ms) else None
 
     def after(self, change: Change, version: int) -> None:
         if change.deletes:
@@ -208,17 +233,6 @@ class SnapshotChange:
     deletes: Sequence[DeletesFragment] = ()
     restored: Snapshot | None = None
     layout: tuple[Schema, PartitionSpec] | None = None
-
-
-def put_snapshot(snapshots: Snapshots, state: State, change: SnapshotChange) -> int:
-    """Put a snapshot on top of the newest state as it was loaded, and return the new version.
-
-    Raises:
-        CommitRaced: another commit was first.
-        TrinityError: TRANSACTION_CONFLICT when a removed file is no longer live; BAD_DATA for damaged metadata;
-            FILESYSTEM_ERROR when metadata cannot be written.
-    """
-    return _Producer(snapshots, state).run(change)
 
 
 class _Producer:

@@ -15,7 +15,6 @@ from trinity.errors import TrinityError
 from trinity.spi import (
     OLDEST,
     STAMP,
-    CommitResult,
     DataFile,
     HistoryEntry,
     InsertTableHandle,
@@ -24,39 +23,32 @@ from trinity.spi import (
     SplitSource,
     TableDefinition,
     TableHandle,
-    VacuumResult,
     WriteTarget,
     append_stamp,
 )
 from trinity.storage import (
-    Change,
     Entry,
     Location,
     ObjectStore,
-    RowChanges,
-    check_still_there,
-    commit_change,
-    commit_result,
-    delete_around,
     delete_orphans,
     on_newest,
     stamped,
     write_target,
 )
+from trinity.storage.commits import TableCommits
 from trinity.storage.file_schema import FIELD_ID
 from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import local_path
 from trinity_iceberg.adopt import brings_files
 from trinity_iceberg.carried import created, lineage, version_of
-from trinity_iceberg.commit import IcebergAttempt, SnapshotChange, put_snapshot
-from trinity_iceberg.expire import delete_metadata, expire
+from trinity_iceberg.commit import IcebergAttempt
+from trinity_iceberg.expire import delete_metadata
 from trinity_iceberg.index import SIDECAR_FOLDER
 from trinity_iceberg.names import CatalogNames
 from trinity_iceberg.partition import check_names, check_partitions, partition_spec, spec_updates
 from trinity_iceberg.repair import Repair, made_by_trinity
 from trinity_iceberg.schema import (
     STAMP_ID,
-    definition_updates,
     evolved_schema,
     own_properties,
     statistics_columns,
@@ -66,7 +58,7 @@ from trinity_iceberg.schema import (
 )
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, Tables, registered_at
-from trinity_iceberg.swap import put_table, same_schema, staged
+from trinity_iceberg.swap import put_table, staged
 
 _T = TypeVar("_T")
 
@@ -79,7 +71,7 @@ TABLE_PROPERTIES: Final = {
 """Properties of new tables, unless the user sets others."""
 
 
-class IcebergMetadata(RowChanges):
+class IcebergMetadata(TableCommits):
     """Metadata of one Iceberg catalog. Without a warehouse the catalog chooses where tables are put."""
 
     def __init__(self, catalog: str, iceberg: Catalog, warehouse: Location | None) -> None:
@@ -145,19 +137,6 @@ class IcebergMetadata(RowChanges):
     def left_by_trinity(self, table: TableHandle) -> bool:
         return made_by_trinity(table)
 
-    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(attempt: IcebergAttempt) -> None:
-            state = attempt.newest
-            changed = change(state.definition)
-            if changed == state.definition:
-                return
-            check_names(state.definition, changed, state.loaded.spec())
-            updates = definition_updates(state.metadata, state.definition, changed)
-            altered = SnapshotChange("alter", updates=updates, requirements=same_schema(state.metadata))
-            attempt.log_commit("alter", CommitResult(put_snapshot(self._snapshots, state, altered)))
-
-        self._commit(table, alter)
-
     # -- versions ---------------------------------------------------------------------------------------
 
     def get_table_definition(self, table: TableHandle) -> TableDefinition:
@@ -189,9 +168,6 @@ class IcebergMetadata(RowChanges):
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._load(table).txns.get(application)
 
-    def commit(self, change: Change) -> CommitResult:
-        return self._commit(change.table, lambda attempt: commit_change(attempt, change), change.written)
-
     # -- compaction and care ----------------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
@@ -207,38 +183,11 @@ class IcebergMetadata(RowChanges):
     ) -> RewriteTableHandle:
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
 
-    def restore(
-        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
-    ) -> CommitResult:
-        def go_back(attempt: IcebergAttempt) -> CommitResult:
-            state, then = attempt.newest, attempt.newest.at(table)
-            definition = change(state.definition, then.definition)
-            check_names(state.definition, definition, state.loaded.spec())
-            (files, sidecar), live = self._snapshots.files(table, then), self._snapshots.files(table, state)
-            check_still_there(table, (*files, *sidecar), (*live[0], *live[1]))
-            version = attempt.restore(then, definition)
-            wanted = (*files, *sidecar)
-            if version is None:
-                return CommitResult(state.version, skipped=True)
-            return attempt.log_commit("restore", commit_result(version, wanted))
+    def newest_definition(self, table: TableHandle) -> TableDefinition:
+        return self._load(table).definition  # also of one that cannot be read
 
-        return self._commit(table, go_back)
-
-    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        definition = self._load(table).definition
-        table = table.pinned(None, definition.id)
-
-        def forget(attempt: IcebergAttempt) -> bool:
-            if not expire(attempt.newest.loaded, older_than_ms):
-                return False
-            attempt.log_commit("vacuum", CommitResult(attempt.newest.version))
-            return True
-
-        gone = delete_around(
-            lambda: self.delete_unneeded(table, older_than_ms), lambda: self._commit(table, forget, definition)
-        )
-        oldest = [version_of(s) for s in lineage(self._load(table).metadata)] or [0]
-        return VacuumResult(len(gone), sum(e.size for e in gone), oldest[0])
+    def oldest_kept(self, table: TableHandle, needed: int) -> int:
+        return version_of(next(iter(lineage(self._load(table).metadata)), None))
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         """Delete the files that no readable version needs; return those of data and sidecar."""
@@ -279,10 +228,9 @@ class IcebergMetadata(RowChanges):
             self._snapshots.files(table, newest)
         return state
 
-    def _commit(
+    def run_attempts(
         self, table: TableHandle, use: Callable[[IcebergAttempt], _T], known: TableDefinition | None = None
     ) -> _T:
-        """Load the newest version, check, commit; see :func:`~trinity.storage.on_newest`."""
         if known is None:
             known = self._load(table).definition
 
