@@ -13,7 +13,7 @@ from trinity.cli.main import app
 from trinity.errors import HTTP_STATUS, RETRYABLE, ErrorCode
 from trinity.loggers import LOGGERS
 from trinity.merge.functions import aggregate_function, function_names
-from trinity.merge.options import COLUMN_OPTIONS, TABLE_PROPERTIES, Option
+from trinity.merge.properties import COLUMN_OPTIONS, TABLE_PROPERTIES, Property
 from trinity.spi import Format
 from trinity_delta import DeltaFormat
 from trinity_delta.protocol import known_settings
@@ -99,7 +99,7 @@ def _properties() -> str:
     ))  # fmt: skip
 
 
-def _property(name: str, option: Option, rules: str) -> str:
+def _property(name: str, option: Property, rules: str) -> str:
     return f"| `{name}` | {option.meaning} | {_default(option)} | {'' if option.fixed else 'yes'} | all | {rules} |\n"
 
 
@@ -107,7 +107,7 @@ def _of_format(name: str, prefix: str) -> str:
     return f"| `{prefix}…` | the format's own, kept as it is written | the format's | yes | {name} | |\n"
 
 
-def _column_option(name: str, option: Option, rules: str) -> str:
+def _column_option(name: str, option: Property, rules: str) -> str:
     functions = ", ".join(f"`{known}`" for known in function_names() if name in _options_of(known))
     return f"| `{name}` | {option.meaning} | {_default(option)} | {functions} | {rules} |\n"
 
@@ -117,7 +117,7 @@ def _options_of(function: str) -> Mapping[str, str]:
     return found.options if found else {}
 
 
-def _default(option: Option) -> str:
+def _default(option: Property) -> str:
     return f"`{option.default}`" if option.default else ""
 
 

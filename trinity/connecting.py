@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public
 from trinity.errors import TrinityError
-from trinity.merge.options import Properties, property_text
+from trinity.merge.properties import Properties, property_text
 from trinity.session import Session, Statements
 from trinity.target import Engine
 

@@ -14,7 +14,7 @@ LOGGERS: Final[Mapping[str, str]] = MappingProxyType(
         "trinity": "The parent of all others. INFO: a line for each commit.",
         "trinity.executes": "DEBUG: whether this process or Spark executes a statement, and why.",
         "trinity.reading": "INFO: a read that goes another way than planned, and why.",
-        "trinity.compacting": "What a table's options ask for after a commit. INFO: another writer was faster. "
+        "trinity.compacting": "What a table's properties ask for after a commit. INFO: another writer was faster. "
         "WARNING: it failed, and the commit stands.",
         "trinity.streaming": "Streams into tables, and the compactions beside them. INFO: a line for each micro-batch. "
         "WARNING: a compaction failed, and the stream goes on.",

@@ -18,7 +18,7 @@ from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
 from trinity.engine.executes import NotLocal, asked_spark, default_local_bytes, not_supported, runs_alone
 from trinity.errors import TrinityError, ignoring, nearest, not_pickled
-from trinity.merge.options import Properties, canonical_properties, duration_ms
+from trinity.merge.properties import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
 from trinity.result import Result
 from trinity.secrets import keep
@@ -497,7 +497,7 @@ class Session:
         fill: Callable[[Table[Session]], object] | None = None,
         replace: bool = False,
     ) -> Table[Session]:
-        """Create a table, empty or of rows, after checking its keys and options (K1, U3, V1).
+        """Create a table, empty or of rows, after checking its keys and properties (K1, U3, V1).
 
         Where the rows are refused there is no table afterwards, or with ``replace`` the one that there was.
 
@@ -569,9 +569,9 @@ class Session:
         if_not_exists: bool = False,
         fill: Callable[[Table[Session]], object] | None = None,
     ) -> Table[Session]:
-        """Create a table, empty unless it is filled, with the columns, key, partitions, CHECKs and options of another.
+        """Create a table, empty unless it is filled, with the columns, key, partitions, CHECKs and properties of another.
 
-        Options of the other one's format are left out where the new table's format has none of that name.
+        Properties of the other one's format are left out where the new table's format has none of that name.
 
         Args:
             name: full or relative name.
@@ -610,7 +610,7 @@ class Session:
         )
 
     def _has_option(self, catalog: str, key: str, value: str) -> bool:
-        """Return whether tables of a catalog have an option; Trinity's own marks are none."""
+        """Return whether tables of a catalog have a property; Trinity's own marks are none."""
         if key.startswith(("trinity.", "_trinity")):
             return False
         try:

@@ -20,7 +20,7 @@ from trinity.descriptions import describe_rows, table_html, table_text
 from trinity.engine.program import Counts, Expression
 from trinity.engine.time_travel import splits_at
 from trinity.errors import TrinityError, nearest, not_pickled
-from trinity.merge.options import Properties
+from trinity.merge.properties import Properties
 from trinity.names import TableName
 from trinity.result import Result
 from trinity.spi import (
@@ -462,7 +462,7 @@ class Table(Generic[S]):
     ) -> Table:
         """Make a table like this one in any catalog, with the merged rows of a version; where that fails there is none.
 
-        Columns, key, partitions, CHECKs and options are those of the version. What was deleted or overwritten is not
+        Columns, key, partitions, CHECKs and properties are those of the version. What was deleted or overwritten is not
         copied, and neither are tombstones. ``other.upsert(table)`` writes merged rows to a table that is there.
 
         Args:
@@ -687,7 +687,7 @@ class Table(Generic[S]):
         self.alter(lambda definition: evolve.added(definition, column, after))
 
     def rename_column(self, old: str, new: str) -> None:
-        """Rename a column, in the key and in options too.
+        """Rename a column, in the key and in properties too.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND; COLUMN_ALREADY_EXISTS; INVALID_ARGUMENTS for a name that columns may not

@@ -15,7 +15,7 @@ from tests.support.changes import defined_changes, feed
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.feed.changelog import found_changes, prune
 from trinity.engine.feed.stored_changes import store_changes
-from trinity.merge.options import changelog_producer
+from trinity.merge.properties import changelog_producer
 from trinity.storage.changelog import CHANGELOG, StoredChanges
 
 pytestmark = pytest.mark.inner

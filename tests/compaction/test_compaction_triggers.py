@@ -15,7 +15,7 @@ import trinity
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.compacting import after_commit
 from trinity.engine.compacting.after_commit import THREAD
-from trinity.merge.options import compaction_trigger
+from trinity.merge.properties import compaction_trigger
 
 pytestmark = pytest.mark.inner
 

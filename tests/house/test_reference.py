@@ -10,7 +10,7 @@ import pytest
 
 from docs.program import program_pages
 from docs.reference import FOLDER, INNER, OF_PROGRAM, PACKAGES, pages, undocumented
-from trinity.merge.options import TABLE_PROPERTIES, changelog_producer, commit_timeout_s, keeps_versions, syncs_files
+from trinity.merge.properties import TABLE_PROPERTIES, changelog_producer, commit_timeout_s, keeps_versions, syncs_files
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 

@@ -17,7 +17,7 @@ from random import Random
 from typing import Final
 
 from tests.support.oracles import said_by_formats
-from trinity.merge.options import canonical_properties
+from trinity.merge.properties import canonical_properties
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 from trinity_conformance.model.engine_model import model_of

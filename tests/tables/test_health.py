@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.engine.compacting import health
-from trinity.merge.options import compaction_trigger
+from trinity.merge.properties import compaction_trigger
 
 pytestmark = pytest.mark.inner
 

@@ -20,7 +20,7 @@ from trinity.engine.appending.append import append_rows, arrow_reader, given_row
 from trinity.engine.executes import NotLocal, execute, not_supported, runs_alone
 from trinity.engine.program import Expression
 from trinity.errors import TrinityError
-from trinity.merge.options import Properties
+from trinity.merge.properties import Properties
 from trinity.session import Session
 from trinity.spi import Column, CommitResult, TransactionId
 from trinity.table import Table
@@ -141,8 +141,8 @@ def create_changes_target(
     schema = source.schema if is_spark_frame(source) else source
     columns = columns_of(schema) if _is_schema(schema) else _Source.of(source).columns
     shape = shape_of(given.checked([column.name for column in columns]), columns)
-    options = {**shape.properties, **(properties or {})}
-    return _create_target(session, name, shape, options, partition_by, if_not_exists=if_not_exists)
+    wanted = {**shape.properties, **(properties or {})}
+    return _create_target(session, name, shape, wanted, partition_by, if_not_exists=if_not_exists)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The shape of a target: the key, columns and options that the arguments of ``apply_changes`` need."""
+"""The shape of a target: the key, columns and properties that the arguments of ``apply_changes`` need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from trinity.applying.arguments import END_AT, START_AT, ApplyArguments
 from trinity.errors import TrinityError
-from trinity.merge.options import MergeEngine
+from trinity.merge.properties import MergeEngine
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import Column, TableDefinition, parse_type
 from trinity.syntax.quoting import quoted, text_literal
@@ -28,8 +28,8 @@ class Shape:
         """Return the CREATE TABLE of such a table."""
         columns = [f"{quoted(c.name)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in self.columns]
         key = f"PRIMARY KEY ({', '.join(map(quoted, self.key))})"
-        options = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in self.properties.items())
-        return f"CREATE TABLE {name} ({', '.join([*columns, key])}) TBLPROPERTIES ({options})"
+        properties = ", ".join(f"{text_literal(k)} = {text_literal(v)}" for k, v in self.properties.items())
+        return f"CREATE TABLE {name} ({', '.join([*columns, key])}) TBLPROPERTIES ({properties})"
 
 
 def shape_of(arguments: ApplyArguments, source: Sequence[Column]) -> Shape:
@@ -45,11 +45,11 @@ def shape_of(arguments: ApplyArguments, source: Sequence[Column]) -> Shape:
     sequence = ",".join(arguments.sequence)
     if not arguments.ignore_nulls:
         return Shape(tuple(stored), key, {"watermark-key": sequence})
-    options = {"merge-engine": MergeEngine.PARTIAL_UPDATE.value, "sequence.field": sequence}
+    properties = {"merge-engine": MergeEngine.PARTIAL_UPDATE.value, "sequence.field": sequence}
     if arguments.deletes is None:
-        return Shape(tuple(stored), key, options)
-    options |= {"rowkind.field": _ROW_KIND, "partial-update.remove-record-on-delete": "true"}
-    return Shape((*stored, Column(_ROW_KIND, "string")), key, options)
+        return Shape(tuple(stored), key, properties)
+    properties |= {"rowkind.field": _ROW_KIND, "partial-update.remove-record-on-delete": "true"}
+    return Shape((*stored, Column(_ROW_KIND, "string")), key, properties)
 
 
 def _sequence_type(arguments: ApplyArguments, known: Mapping[str, Column]) -> str:
@@ -60,7 +60,7 @@ def _sequence_type(arguments: ApplyArguments, known: Mapping[str, Column]) -> st
 
 
 def check_target(table: str, definition: TableDefinition, arguments: ApplyArguments, wanted: Shape) -> MergeSpec:
-    """Return the options of a target, and check that it has the shape that the arguments need.
+    """Return the properties of a target, and check that it has the shape that the arguments need.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS saying what is wrong, with the CREATE TABLE of a right target;

@@ -83,7 +83,7 @@ def form_of(
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for both marks, for preimages without a row kind, for rows without key, for a
-            watermark without position, and for a table whose options the result could not follow.
+            watermark without position, and for a table whose properties the result could not follow.
     """
     ordered = position is not None
     if not ordered and watermark is not None:

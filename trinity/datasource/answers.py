@@ -24,7 +24,7 @@ from trinity.engine.feed.stored_changes import store_changes
 from trinity.engine.reading.merged_read import merged_read
 from trinity.engine.time_travel import epoch_ms, version_at
 from trinity.errors import TrinityError
-from trinity.merge.options import ChangelogProducer, changelog_producer
+from trinity.merge.properties import ChangelogProducer, changelog_producer
 from trinity.names import TableName
 from trinity.spark.settings import pinned
 from trinity.spark.texts import char_metadata

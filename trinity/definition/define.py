@@ -9,7 +9,7 @@ from typing import Final
 from trinity.definition.checks import with_check
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
-from trinity.merge.options import MergeEngine, Properties, canonical_properties
+from trinity.merge.properties import MergeEngine, Properties, canonical_properties
 from trinity.merge.spec import merge_spec
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name
@@ -33,16 +33,16 @@ def define_table(
         TrinityError: INVALID_ARGUMENTS, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY, TYPE_MISMATCH,
             SYNTAX_ERROR (a DEFAULT), NOT_SUPPORTED.
     """
-    options = canonical_properties(properties, property_prefixes)
+    canonical = canonical_properties(properties, property_prefixes)
     place = name.schema, name.table
-    draft = TableDefinition(*place, tuple(columns), tuple(primary_key), (), options, catalog=name.catalog)
+    draft = TableDefinition(*place, tuple(columns), tuple(primary_key), (), canonical, catalog=name.catalog)
     _check_columns(draft.full_name, columns)
     key = tuple(draft.column(name).name for name in primary_key)
     stored = [
         Column(c.name, str(parse_type(c.type)), c.nullable and c.name not in key, c.default, c.comment) for c in columns
     ]
-    by_column = options.get("merge-engine", "").strip().lower().replace("_", "-") in _BY_COLUMN
-    if key and (by_column or _needs_row_kind(options)):
+    by_column = canonical.get("merge-engine", "").strip().lower().replace("_", "-") in _BY_COLUMN
+    if key and (by_column or _needs_row_kind(canonical)):
         stored.append(Column(ROW_KIND, "int"))
     if key and by_column:
         stored.append(Column(CARRIED, "string"))
@@ -79,11 +79,11 @@ def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]
     return tuple(found)
 
 
-def _needs_row_kind(options: Mapping[str, str]) -> bool:
+def _needs_row_kind(properties: Mapping[str, str]) -> bool:
     """Return True when no visible column can mark a writer's delete (U6): ``ignore-delete`` would drop a -D."""
-    if "tombstone-key" in options:
+    if "tombstone-key" in properties:
         return False
-    return "rowkind.field" not in options or options.get("ignore-delete", "false").strip().lower() == "true"
+    return "rowkind.field" not in properties or properties.get("ignore-delete", "false").strip().lower() == "true"
 
 
 def _check_columns(table: str, columns: Sequence[Column]) -> None:

@@ -15,7 +15,7 @@ from trinity.calls import as_trinity, public
 from trinity.definition.checks import naming_checks
 from trinity.definition.define import check_column
 from trinity.errors import TrinityError
-from trinity.merge.options import TABLE_PROPERTIES, MergeEngine
+from trinity.merge.properties import TABLE_PROPERTIES, MergeEngine
 from trinity.merge.roles import renamed, role_of, without_column
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, DataType, TableDefinition, parse_type
@@ -28,7 +28,7 @@ FIRST: Final = ""
 Place = str | None
 """A column's position: after the column of that name, before all others (:data:`FIRST`), or at the end (None)."""
 
-_MEANING: Final = tuple(name for name, option in TABLE_PROPERTIES.items() if option.fixed)
+_MEANING: Final = tuple(name for name, found in TABLE_PROPERTIES.items() if found.fixed)
 """Properties that say what a stored row means."""
 
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
@@ -81,7 +81,7 @@ def moved(definition: TableDefinition, name: str, place: Place) -> TableDefiniti
 
 @public
 def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefinition:
-    """Return the definition with another name for a column, in key, partitioning and options too.
+    """Return the definition with another name for a column, in key, partitioning and properties too.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, INVALID_ARGUMENTS for a hidden name; NOT_SUPPORTED for a
@@ -97,7 +97,7 @@ def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefin
 
 @public
 def dropped(definition: TableDefinition, name: str) -> TableDefinition:
-    """Return the definition without a column and its options; no sequence group protects it any more.
+    """Return the definition without a column and its properties; no sequence group protects it any more.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a column of the key, the partitioning, an ordering, the

@@ -53,7 +53,7 @@ class Registration:
 
         Raises:
             TrinityError: INVALID_TABLE_PROPERTY where the table's own properties differ; and as a CREATE TABLE with
-                this key and these options.
+                this key and these properties.
         """
         key = own.with_key(self.primary_key).primary_key
         given = self.properties

@@ -10,7 +10,7 @@ from trinity.calls import public
 from trinity.catalogs import Catalogs
 from trinity.errors import TrinityError, nearest
 from trinity.external.registry import Registration, Registry
-from trinity.merge.options import Properties, canonical_properties, property_text
+from trinity.merge.properties import Properties, canonical_properties, property_text
 from trinity.names import TableName
 from trinity.spi import (
     CommitResult,
@@ -103,7 +103,7 @@ class ExternalTables:
         where = str(Location.of(location)) if location is not None else None
         registration = Registration(connector, where, key, options)
         handle, made = self._open(name, registration)
-        splits = made.metadata.get_splits(handle)  # the options fit the columns, and the files can be read
+        splits = made.metadata.get_splits(handle)  # the properties fit the columns, and the files can be read
         judge(splits.definition)
         registry.add(name, registration, lambda: self._check_free(name, federated=location is None))
         return handle, made

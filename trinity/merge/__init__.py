@@ -1,1 +1,1 @@
-"""Merge engines: options to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
+"""Merge engines: table properties to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""

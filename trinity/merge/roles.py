@@ -1,6 +1,6 @@
 """Roles of columns in a table, and the definition with columns renamed, or without one that has no role.
 
-The key, the partitioning and the options that name a renamed column follow it.
+The key, the partitioning and the properties that name a renamed column follow it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from trinity.merge.options import column_options
+from trinity.merge.properties import column_options
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
 
@@ -56,7 +56,7 @@ def roles_of(definition: TableDefinition) -> dict[str, list[str]]:
 
 
 def without_column(definition: TableDefinition, column: Column) -> TableDefinition:
-    """Return the definition without a column that no row needs, without its options, and out of its sequence group."""
+    """Return the definition without a column that no row needs, its properties, and its place in a sequence group."""
     return replace(
         definition,
         columns=tuple(c for c in definition.columns if c is not column),
@@ -84,7 +84,7 @@ _COLUMN_LISTS: Final = (
     "rowkind.field",
     "partial-update.remove-record-on-sequence-group",
 )
-"""Options whose value is a list of columns."""
+"""Properties whose value is a list of columns."""
 
 
 def renamed(definition: TableDefinition, names: Mapping[str, str]) -> TableDefinition:

@@ -1,4 +1,4 @@
-"""MergeSpec: what a keyed table's options mean, parsed and checked once for every format (V1)."""
+"""MergeSpec: what a keyed table's properties mean, parsed and checked once for every format (V1)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from trinity.errors import TrinityError, nearest
 from trinity.merge.functions import FieldFunction, aggregate_function, folded_value_stands, function_names
-from trinity.merge.options import MergeEngine, check_changelog, check_trigger, column_options, duration_ms, refused
+from trinity.merge.properties import MergeEngine, check_changelog, check_trigger, column_options, duration_ms, refused
 from trinity.spi import CARRIED, ROW_KIND, Column, DataType, RowChangeParadigm, TableDefinition, parse_type
 
 
@@ -91,7 +91,7 @@ class MergeSpec:
 
     @property
     def keeps_tombstones(self) -> bool:
-        """True when compaction moves tombstones to the sidecar: older rows may lose to them, or an option asks."""
+        """True when compaction moves tombstones to the sidecar: older rows may lose to them, or a property asks."""
         return not self.by_column and bool(self.ordering or self.tombstone_rows)
 
     @property
@@ -148,12 +148,12 @@ _PARSED: Final = "_merge_spec"
 
 
 def merge_spec(definition: TableDefinition) -> MergeSpec:
-    """Return the merge engine, order and tombstones that the options of a keyed table ask for.
+    """Return the merge engine, order and tombstones that the properties of a keyed table ask for.
 
     They are parsed once for a definition, which never changes, and travel with it.
 
     Raises:
-        TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming option
+        TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming property
             and column (K1, U3, U8, V1).
     """
     attributes = vars(definition)  # it is frozen: its fields stay as they are
@@ -165,12 +165,12 @@ def merge_spec(definition: TableDefinition) -> MergeSpec:
 
 @dataclass(frozen=True)
 class _Options:
-    """Reads the options of a table."""
+    """Reads the properties of a table."""
 
     definition: TableDefinition
 
     @property
-    def options(self) -> Mapping[str, str]:
+    def properties(self) -> Mapping[str, str]:
         return self.definition.properties
 
     def refuse(self, message: str) -> TrinityError:
@@ -205,10 +205,10 @@ class _Parser(_Options):
         by_column = _FieldsParser(self.definition, engine, key, ordering, row_kind, ignore_delete).parse()
         check_changelog(self.definition, engine)
         check_trigger(self.definition)
-        buckets = self.options.get("bucket")
-        retention = self.options.get("tombstone.retention")
-        if "commit.retry.timeout" in self.options:
-            duration_ms(self.options["commit.retry.timeout"], "Table property 'commit.retry.timeout'")
+        buckets = self.properties.get("bucket")
+        retention = self.properties.get("tombstone.retention")
+        if "commit.retry.timeout" in self.properties:
+            duration_ms(self.properties["commit.retry.timeout"], "Table property 'commit.retry.timeout'")
         return MergeSpec(
             key=key,
             ordering=ordering,
@@ -229,10 +229,10 @@ class _Parser(_Options):
         )
 
     def choice(self, option: str, values: tuple[str, ...]) -> str:
-        """Return an option's value, lower case; the first of ``values`` by default."""
-        value = self.options.get(option, values[0]).strip().lower().replace("_", "-")
+        """Return a property's value, lower case; the first of ``values`` by default."""
+        value = self.properties.get(option, values[0]).strip().lower().replace("_", "-")
         if value not in values:
-            raise self.refuse(f"'{option}' = '{self.options[option]}'; it is one of {', '.join(values)}.")
+            raise self.refuse(f"'{option}' = '{self.properties[option]}'; it is one of {', '.join(values)}.")
         return value
 
     def positive(self, option: str, text: str) -> int:
@@ -242,7 +242,7 @@ class _Parser(_Options):
 
     def engine(self) -> MergeEngine:
         engine = MergeEngine(self.choice("merge-engine", tuple(e.value for e in MergeEngine)))
-        paradigm = self.options.get("row-change-paradigm")
+        paradigm = self.properties.get("row-change-paradigm")
         if paradigm and paradigm.upper() not in RowChangeParadigm.__members__:
             raise self.refuse(
                 f"'row-change-paradigm' = '{paradigm}'; it is one of {', '.join(RowChangeParadigm.__members__)}."
@@ -250,8 +250,8 @@ class _Parser(_Options):
         if not self.definition.keyed:
             if paradigm and paradigm.upper() == RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS.value:
                 raise self.refuse(f"'row-change-paradigm' = '{paradigm}' needs a PRIMARY KEY, and the table has none.")
-            for option in (*_KEYED_ONLY, *(o for o in self.options if o.startswith("fields."))):
-                if option in self.options:
+            for option in (*_KEYED_ONLY, *(o for o in self.properties if o.startswith("fields."))):
+                if option in self.properties:
                     raise self.refuse(f"'{option}' needs a PRIMARY KEY, and the table has none.")
         elif paradigm:
             self.check_paradigm(engine, RowChangeParadigm[paradigm.upper()])
@@ -281,12 +281,12 @@ class _Parser(_Options):
         return names
 
     def ordering(self) -> tuple[str, ...]:
-        watermark, sequence = self.options.get("watermark-key"), self.options.get("sequence.field")
+        watermark, sequence = self.properties.get("watermark-key"), self.properties.get("sequence.field")
         if watermark and sequence:
             raise self.refuse("'watermark-key' and 'sequence.field' are two names of one option; give one of them.")
         option, text = ("watermark-key", watermark) if watermark else ("sequence.field", sequence)
         if not text:
-            if "sequence.field.sort-order" in self.options:
+            if "sequence.field.sort-order" in self.properties:
                 raise self.refuse("'sequence.field.sort-order' needs 'sequence.field' or 'watermark-key'.")
             return ()
         names = self.columns(option, text)
@@ -295,12 +295,12 @@ class _Parser(_Options):
         return names
 
     def tombstone(self, key: tuple[str, ...], engine: MergeEngine) -> Column | None:
-        text = self.options.get("tombstone-key")
+        text = self.properties.get("tombstone-key")
         for option in ("tombstone-key", "tombstone-string-key-value", "tombstone.keep-values"):
-            if option in self.options and engine is not MergeEngine.DEDUPLICATE:
+            if option in self.properties and engine is not MergeEngine.DEDUPLICATE:
                 raise self.refuse(f"'{option}' belongs to merge engine deduplicate, and the table's is {engine.value}.")
         if not text:
-            if "tombstone-string-key-value" in self.options:
+            if "tombstone-string-key-value" in self.properties:
                 raise self.refuse("'tombstone-string-key-value' needs 'tombstone-key'.")
             return None
         names = self.columns("tombstone-key", text)
@@ -312,7 +312,7 @@ class _Parser(_Options):
         return self.definition.column(names[0])
 
     def tombstone_value(self, tombstone: Column | None) -> str | None:
-        value = self.options.get("tombstone-string-key-value")
+        value = self.properties.get("tombstone-string-key-value")
         if value is None or tombstone is None:
             return None
         kind = parse_type(tombstone.type)
@@ -325,7 +325,7 @@ class _Parser(_Options):
         return value.ljust(kind.arguments[0]) if kind.name == "char" else value
 
     def row_kind(self) -> str | None:
-        text = self.options.get("rowkind.field")
+        text = self.properties.get("rowkind.field")
         if not text:
             return None
         kind = self.primitive("rowkind.field", text)
@@ -341,7 +341,7 @@ _ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
 
 @dataclass(frozen=True)
 class _FieldOptions:
-    """The ``fields.*`` options of :class:`_FieldsParser`; attributes as of :class:`~trinity.merge.spec.MergeSpec`."""
+    """The ``fields.*`` properties of :class:`_FieldsParser`; attributes as of :class:`MergeSpec`."""
 
     groups: tuple[SequenceGroup, ...] = ()
     functions: Mapping[str, FieldFunction] = field(default_factory=dict)
@@ -351,7 +351,7 @@ class _FieldOptions:
 
 @dataclass(frozen=True)
 class _FieldsParser(_Options):
-    """A parser of one table's options by column."""
+    """A parser of one table's properties by column."""
 
     engine: MergeEngine
     key: tuple[str, ...]
@@ -360,10 +360,10 @@ class _FieldsParser(_Options):
     ignore_delete: bool
 
     def parse(self) -> _FieldOptions:
-        """Parse and check the options.
+        """Parse and check the properties.
 
         Raises:
-            TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, naming option and column.
+            TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, naming property and column.
         """
         given = column_options(self.definition.properties)
         groups = self._groups(given)

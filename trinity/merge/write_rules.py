@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from trinity.errors import TrinityError
 from trinity.merge.functions import FieldFunction, aggregate_function
-from trinity.merge.options import MergeEngine
+from trinity.merge.properties import MergeEngine
 from trinity.merge.row_kinds import retracts
 from trinity.merge.spec import MergeSpec
 from trinity.names import TableName

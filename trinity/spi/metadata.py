@@ -67,7 +67,7 @@ class ConnectorMetadata(ABC):
     def create_table(self, definition: TableDefinition) -> TableHandle:
         """Make an empty table in one commit, for CREATE TABLE.
 
-        The engine has checked columns, key and options.
+        The engine has checked columns, key and properties.
 
         Returns:
             its handle, pinned to its id: the first rows go to no other table that has got the name since.
@@ -119,7 +119,7 @@ class ConnectorMetadata(ABC):
             table: the table.
             change: returns the new definition for the newest one; called again after another commit came between. When
                 it raises, or returns the same definition, nothing is committed; the error passes through. The engine
-                ensures that types only become wider, and that keys and options still name existing columns.
+                ensures that types only become wider, and that keys and properties still name existing columns.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a change that the format cannot represent.

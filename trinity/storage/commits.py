@@ -21,7 +21,7 @@ from trinity.calls import current_work
 from trinity.clock import now_ms, now_ns
 from trinity.errors import TrinityError
 from trinity.loggers import logger
-from trinity.merge.options import commit_timeout_s
+from trinity.merge.properties import commit_timeout_s
 from trinity.merge.spec import merge_spec
 from trinity.spi import (
     STAMP,
@@ -382,7 +382,7 @@ def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[Tab
 
     Args:
         table: the table.
-        known: the table's definition, for its id and its options.
+        known: the table's definition, for its id and its properties.
         attempt: makes one attempt with a handle of the newest version, pinned to the table's id.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
 from trinity.errors import TrinityError
-from trinity.merge.options import canonical_properties
+from trinity.merge.properties import canonical_properties
 from trinity.merge.roles import renamed, role_of, without_column
 from trinity.merge.spec import merge_spec
 from trinity.spi import (
@@ -45,27 +45,27 @@ def foreign_definition(
         name: (schema, table) by which the session knows it.
         columns: its columns.
         partition_by: its partition fields.
-        properties: its properties. ``trinity.primary-key``, or ``primary-key``, names its key. Then other options of
+        properties: its properties. ``trinity.primary-key``, or ``primary-key``, names its key. Then other properties of
             keyed tables count too, with or without the prefix ``trinity.``.
         own_prefixes: prefixes of the format's own properties, which are kept as they are.
         identifier: its key if no property names one.
 
     Raises:
-        TrinityError: the errors of a CREATE TABLE with this key and these options.
+        TrinityError: the errors of a CREATE TABLE with this key and these properties.
     """
     own = {k: v for k, v in properties.items() if k.startswith(own_prefixes or ("\0",))}
     bare = {k.removeprefix(_PREFIX): v for k, v in properties.items() if k not in own}
     key, options = split_key(bare)
     draft = TableDefinition(*name, tuple(columns), key or tuple(identifier), tuple(partition_by), external=True)
     if not draft.keyed:
-        return draft.with_properties({**own, **_known_options({k: v for k, v in options.items() if k == "comment"})})
-    keyed = draft.with_key(draft.primary_key).with_properties({**own, **_known_options(options)})
+        return draft.with_properties({**own, **_known_properties({k: v for k, v in options.items() if k == "comment"})})
+    keyed = draft.with_key(draft.primary_key).with_properties({**own, **_known_properties(options)})
     merge_spec(keyed)
     return keyed
 
 
-def _known_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that Trinity knows; an external table may have any properties."""
+def _known_properties(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that Trinity knows; an external table may have any properties."""
     found: dict[str, str] = {}
     for key, value in options.items():
         try:
@@ -80,7 +80,7 @@ def adopted_definition(
 ) -> TableDefinition:
     """Return the definition of a table of Trinity's with the columns as other engines changed them (L3).
 
-    Key, partitioning and options follow renamed columns, and lose dropped ones.
+    Key, partitioning and properties follow renamed columns, and lose dropped ones.
 
     Args:
         table: full name, for messages.

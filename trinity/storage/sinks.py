@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from trinity.merge.options import syncs_files
+from trinity.merge.properties import syncs_files
 from trinity.merge.spec import merge_spec
 from trinity.spi import (
     STAMP,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from trinity.errors import TrinityError
-from trinity.merge.options import duration_ms
+from trinity.merge.properties import duration_ms
 from trinity.spi import TableHandle
 from trinity.storage import Location
 from trinity_delta.row_tracking import ENABLED, FEATURE, MATERIALIZED

@@ -259,7 +259,7 @@ def definition_of(
 
     Columns are those of the Iceberg schema. What Iceberg cannot hold, the key and the properties come from the property
     ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them, and where it renamed
-    one the key and the options follow.
+    one the key and the properties follow.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a table of Trinity's whose property another engine has taken away or changed.

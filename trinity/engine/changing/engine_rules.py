@@ -9,7 +9,7 @@ from trinity.definition.checks import naming_checks
 from trinity.engine.program import Program, When
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError
-from trinity.merge.options import MergeEngine
+from trinity.merge.properties import MergeEngine
 from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
 from trinity.spi import Column as TableColumn
 from trinity.spi import Operation, TableDefinition

@@ -21,7 +21,7 @@ from trinity.engine.executes import NotLocal, execute, left_to_spark, size_of
 from trinity.engine.program import Counts, Program
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.errors import TrinityError
-from trinity.merge.options import commit_timeout_s
+from trinity.merge.properties import commit_timeout_s
 from trinity.spark.class_lookups import without_call_sites
 from trinity.spark.settings import pinned
 from trinity.spark.types import arrow_schema

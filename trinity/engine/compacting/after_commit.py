@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from trinity.calls import as_trinity
 from trinity.engine.compacting.health import due_commits, log_share
 from trinity.loggers import logger
-from trinity.merge.options import (
+from trinity.merge.properties import (
     ChangelogProducer,
     CompactionTrigger,
     changelog_producer,

@@ -11,7 +11,7 @@ from trinity.display import InNotebooks
 from trinity.engine.compacting.levels import fresh_commits
 from trinity.engine.compacting.sizes import crowded
 from trinity.engine.reading.plan import ReadStrategy, plan_read
-from trinity.merge.options import CompactionTrigger, compaction_trigger, keeps_versions
+from trinity.merge.properties import CompactionTrigger, compaction_trigger, keeps_versions
 from trinity.merge.strength import Strength
 from trinity.spi import DataFile, SplitSource, Tier
 
@@ -177,7 +177,7 @@ def due_commits(splits: SplitSource, trigger: CompactionTrigger) -> int:
 
 
 def _due(own: CompactionTrigger | None, share: float, commits: int) -> tuple[Strength, str] | None:
-    """Return the compaction that a log of this state needs, by the limits that the table's options name, and why."""
+    """Return the compaction that a log of this state needs, by the limits that the table's properties name, and why."""
     limits = _limits(own or CompactionTrigger(None, None))
     if (strength := limits.due(share, commits)) is None:
         return None

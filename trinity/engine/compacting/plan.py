@@ -19,7 +19,7 @@ from trinity.engine.reading.local.fold_by_column import live_pages
 from trinity.engine.reading.plan import FoldPlan
 from trinity.errors import TrinityError
 from trinity.hidden import SINCE
-from trinity.merge.options import keeps_versions
+from trinity.merge.properties import keeps_versions
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.merge.strength import Strength
 from trinity.spi import DataFile, SplitSource

@@ -11,7 +11,7 @@ from trinity.clock import now_ms
 from trinity.engine.compacting.health import Health
 from trinity.engine.feed.changelog import prune
 from trinity.errors import TrinityError
-from trinity.merge.options import duration_ms
+from trinity.merge.properties import duration_ms
 from trinity.merge.strength import Strength
 from trinity.names import TableName
 from trinity.spi import CommitResult, Connector, VacuumResult
@@ -105,7 +105,7 @@ def sweep_dropped_tables(catalogs: CatalogSet, place: TableName | None, retain: 
 
 
 def _compact(table: MaintainedTable, strength: str) -> tuple[str, CommitResult]:
-    """Compact by a strength; fully where the table's format, or an option of it, knows no resolve."""
+    """Compact by a strength; fully where the table's format, or a property of it, knows no resolve."""
     try:
         return strength, table.compact(strength)
     except TrinityError as error:

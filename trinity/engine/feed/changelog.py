@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from trinity.engine.feed.shape import FeedMode
 from trinity.engine.feed.steps import keeps_rows
 from trinity.errors import TrinityError
-from trinity.merge.options import ChangelogProducer, changelog_producer
+from trinity.merge.properties import ChangelogProducer, changelog_producer
 from trinity.spi import HistoryEntry, TableDefinition
 from trinity.storage import Entry, Location
 from trinity.storage.changelog import CHANGELOG, Changelog, StoredChanges

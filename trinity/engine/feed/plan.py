@@ -12,7 +12,7 @@ from trinity.engine.feed.compaction_intervals import compaction_intervals
 from trinity.engine.feed.interval import Bound, Interval, interval
 from trinity.engine.feed.shape import FeedMode, check_names, check_net
 from trinity.engine.feed.steps import Step, steps, steps_of
-from trinity.merge.options import ChangelogProducer, changelog_producer
+from trinity.merge.properties import ChangelogProducer, changelog_producer
 from trinity.spi import Column, SplitSource, TableDefinition
 from trinity.storage.changelog import StoredChanges
 from trinity.target import Target

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trinity.errors import TrinityError
-from trinity.merge.options import changelog_producer
+from trinity.merge.properties import changelog_producer
 from trinity.spi import Column, TableDefinition
 from trinity.target import Target
 

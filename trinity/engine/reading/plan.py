@@ -318,7 +318,7 @@ class ReadPlan:
 
     Attributes:
         splits: the version.
-        spec: its table's options; None for a plain one.
+        spec: its table's merge rules; None for a plain one.
         files: those of the version that may hold a row that is asked for.
         predicate: what rows are asked for; None for all. This process leaves the others out, and Spark what it may
             below the fold.

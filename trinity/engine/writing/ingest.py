@@ -17,7 +17,7 @@ from trinity.engine.writing.casts import assignable, cast_array, check_lengths, 
 from trinity.engine.writing.parts import part_of
 from trinity.errors import TrinityError, nearest
 from trinity.merge.carried import ingested_columns
-from trinity.merge.options import MergeEngine
+from trinity.merge.properties import MergeEngine
 from trinity.merge.row_kinds import ROW_KINDS
 from trinity.merge.spec import merge_spec
 from trinity.merge.write_rules import WriteRules

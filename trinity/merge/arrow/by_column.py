@@ -24,7 +24,7 @@ from trinity.merge.functions import AggregateFunction, FieldFunction, aggregate_
 from trinity.merge.kernels.keys import Keys, one_zero
 from trinity.merge.kernels.order import FoldOrder, order_codes
 from trinity.merge.kernels.rows import ColumnRows, Folded, picked
-from trinity.merge.options import MergeEngine
+from trinity.merge.properties import MergeEngine
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.messages import shown_row

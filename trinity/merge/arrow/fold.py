@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from trinity.arrays import FALSE, as_arrow, as_numpy
 from trinity.hidden import ARRIVAL
 from trinity.merge.kernels.keys import Keys, comparable, without_null_keys
-from trinity.merge.options import MergeEngine
+from trinity.merge.properties import MergeEngine
 from trinity.merge.row_kinds import StoredKind, retracts
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, Deletes
@@ -110,7 +110,7 @@ def losers(
     """Return (indices of base rows that lose to the log, ascending; numbers of winners that lose to base rows).
 
     Args:
-        spec: the table's options.
+        spec: the table's merge rules.
         base: all rows of a base file, with the columns of :func:`compared_columns`.
         keys: those of the log.
         winners: the winning row version of each of these keys, by its number.

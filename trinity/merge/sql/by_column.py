@@ -14,7 +14,7 @@ from typing import Final
 
 from trinity.hidden import ARRIVAL, FITS, KIND, PLACE, VISIBLE
 from trinity.merge.functions import AggregateFunction, Field, FieldFunction, aggregate_function
-from trinity.merge.options import MergeEngine
+from trinity.merge.properties import MergeEngine
 from trinity.merge.row_kinds import FoldKind, StoredKind, is_retract
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import GroupFold, takes_part

@@ -25,7 +25,7 @@ from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark
 from trinity.hidden import FILE_TOKEN, POSITION
-from trinity.merge.options import MergeEngine
+from trinity.merge.properties import MergeEngine
 from trinity.merge.spec import MergeSpec
 from trinity.merge.sql.fold import beats
 from trinity.spark.remote import parallelism
@@ -72,7 +72,7 @@ class _Resolve(ABC):
 
     @property
     def spec(self) -> MergeSpec:
-        """The options of its table."""
+        """The merge rules of its table."""
         return self.fold.spec
 
     @cached_property

@@ -51,7 +51,7 @@ class _Rows:
 
     @property
     def spec(self) -> MergeSpec:
-        """The table's options."""
+        """The table's merge rules."""
         return self.appends.spec
 
     @cached_property

@@ -140,7 +140,7 @@ def log_scan(
     Args:
         spark: the session.
         splits: the version.
-        spec: the table's options.
+        spec: the table's merge rules.
         files: the log.
         sidecar: the files of the sidecar.
         runs: base files that are to be folded with the log; their rows come before it.

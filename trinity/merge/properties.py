@@ -1,4 +1,4 @@
-"""Table options: their names and defaults, and what those of the change feed and of compaction mean."""
+"""Table properties: their names and defaults, and what those of the change feed and of compaction mean."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class MergeEngine(str, Enum):
 
 
 @dataclass(frozen=True)
-class Option:
-    """A table property, or an option of columns.
+class Property:
+    """A table property, or an option of columns in one.
 
     Attributes:
         meaning: what it sets, in a line.
@@ -49,68 +49,68 @@ class Option:
     fixed: bool = False
 
 
-TABLE_PROPERTIES: Final[dict[str, Option]] = {
-    "merge-engine": Option(
+TABLE_PROPERTIES: Final[dict[str, Property]] = {
+    "merge-engine": Property(
         "how row versions fold: deduplicate, partial-update, aggregation or first-row", "deduplicate", fixed=True
     ),
-    "watermark-key": Option("columns 'a[,b]' whose largest value is the newest row", fixed=True),
-    "sequence.field": Option("another name of watermark-key", fixed=True),
-    "sequence.field.sort-order": Option(
+    "watermark-key": Property("columns 'a[,b]' whose largest value is the newest row", fixed=True),
+    "sequence.field": Property("another name of watermark-key", fixed=True),
+    "sequence.field.sort-order": Property(
         "ascending, or descending: the smallest value is the newest row", "ascending", fixed=True
     ),
-    "tombstone-key": Option("the column that marks a deleted row", fixed=True),
-    "tombstone-string-key-value": Option("the value of a string tombstone column that means deleted", fixed=True),
-    "tombstone.retention": Option("how long compaction keeps tombstones, as '30 days'; without it for ever"),
-    "tombstone.keep-values": Option("true: a tombstone in the sidecar keeps its whole row", "false"),
-    "keep-versions": Option(
+    "tombstone-key": Property("the column that marks a deleted row", fixed=True),
+    "tombstone-string-key-value": Property("the value of a string tombstone column that means deleted", fixed=True),
+    "tombstone.retention": Property("how long compaction keeps tombstones, as '30 days'; without it for ever"),
+    "tombstone.keep-values": Property("true: a tombstone in the sidecar keeps its whole row", "false"),
+    "keep-versions": Property(
         "true: compaction leaves old row versions readable, unless tombstone.retention is set", "false"
     ),
-    "rowkind.field": Option("a string column with +I, -U, +U or -D", fixed=True),
-    "ignore-delete": Option("true: retracts (-U, -D) are dropped", "false", fixed=True),
-    "partial-update.remove-record-on-delete": Option("true: a -D deletes the row, a -U is ignored", fixed=True),
-    "partial-update.remove-record-on-sequence-group": Option(
+    "rowkind.field": Property("a string column with +I, -U, +U or -D", fixed=True),
+    "ignore-delete": Property("true: retracts (-U, -D) are dropped", "false", fixed=True),
+    "partial-update.remove-record-on-delete": Property("true: a -D deletes the row, a -U is ignored", fixed=True),
+    "partial-update.remove-record-on-sequence-group": Property(
         "sequence columns: a -D that is not older in their group deletes the row", fixed=True
     ),
-    "aggregation.remove-record-on-delete": Option("true: a -D deletes the row, a -U is ignored", fixed=True),
-    "fields.default-aggregate-function": Option("the function of columns that name none", fixed=True),
-    "changelog-producer": Option("what the change feed shows: none, input, lookup or full-compaction", "none"),
-    "changelog-producer.row-deduplicate": Option(
+    "aggregation.remove-record-on-delete": Property("true: a -D deletes the row, a -U is ignored", fixed=True),
+    "fields.default-aggregate-function": Property("the function of columns that name none", fixed=True),
+    "changelog-producer": Property("what the change feed shows: none, input, lookup or full-compaction", "none"),
+    "changelog-producer.row-deduplicate": Property(
         "true: no change from a row to an equal one; there is none either way"
     ),
-    "full-compaction.delta-commits": Option(
+    "full-compaction.delta-commits": Property(
         "how many commits after a full compaction the writer makes the next one; without it none"
     ),
-    "compaction.trigger.log-share": Option(
+    "compaction.trigger.log-share": Property(
         "log rows divided by base rows, as 0.1, from which the writer compacts after its commit; without it never"
     ),
-    "compaction.trigger.commits": Option(
+    "compaction.trigger.commits": Property(
         "commits in the log, from which the writer compacts after its commit; without it never"
     ),
-    "compaction.trigger.strength": Option(
+    "compaction.trigger.strength": Property(
         "minor, resolve or full; without it full for the share, minor for the commits"
     ),
-    "row-change-paradigm": Option(
+    "row-change-paradigm": Property(
         f"how an adapter gets an update: {' or '.join(p.value for p in RowChangeParadigm)}; "
         "without it as the merge engine needs"
     ),
-    "bucket": Option("number of buckets of the base; without it chosen by size"),
-    "commit.retry.timeout": Option("how long a statement is retried after conflicts", "10 minutes"),
-    "write.sync": Option("false: data files are not synced to disk before their commit", "true"),
-    "comment": Option("free text"),
+    "bucket": Property("number of buckets of the base; without it chosen by size"),
+    "commit.retry.timeout": Property("how long a statement is retried after conflicts", "10 minutes"),
+    "write.sync": Property("false: data files are not synced to disk before their commit", "true"),
+    "comment": Property("free text"),
 }
 """Every property that Trinity itself reads."""
 
-COLUMN_OPTIONS: Final[dict[str, Option]] = {
-    "sequence-group": Option("of sequence columns 'a[,b]': the columns that they protect", fixed=True),
-    "aggregate-function": Option("how the column's values fold", fixed=True),
-    "ignore-retract": Option("true: retracts leave the column as it is", "false", fixed=True),
-    "list-agg-delimiter": Option("what stands between values", ",", fixed=True),
-    "distinct": Option("true: each value is kept once", "false", fixed=True),
-    "ts-field": Option("the field with an entry's time; without it the last", fixed=True),
-    "nested-key": Option("fields 'a[,b]' by which rows are equal", fixed=True),
-    "nested-key-null-strategy": Option("rows with a NULL there: merge, ignore or error", "merge", fixed=True),
-    "nested-sequence-field": Option("fields 'a[,b]'; only a row that is not older replaces", fixed=True),
-    "count-limit": Option("how many rows are kept; without it all", fixed=True),
+COLUMN_OPTIONS: Final[dict[str, Property]] = {
+    "sequence-group": Property("of sequence columns 'a[,b]': the columns that they protect", fixed=True),
+    "aggregate-function": Property("how the column's values fold", fixed=True),
+    "ignore-retract": Property("true: retracts leave the column as it is", "false", fixed=True),
+    "list-agg-delimiter": Property("what stands between values", ",", fixed=True),
+    "distinct": Property("true: each value is kept once", "false", fixed=True),
+    "ts-field": Property("the field with an entry's time; without it the last", fixed=True),
+    "nested-key": Property("fields 'a[,b]' by which rows are equal", fixed=True),
+    "nested-key-null-strategy": Property("rows with a NULL there: merge, ignore or error", "merge", fixed=True),
+    "nested-sequence-field": Property("fields 'a[,b]'; only a row that is not older replaces", fixed=True),
+    "count-limit": Property("how many rows are kept; without it all", fixed=True),
 }
 """Options of columns, in a property ``fields.<columns>.<option>`` (G1, A1, A3)."""
 
@@ -199,7 +199,7 @@ def duration_ms(text: str | dt.timedelta, what: str) -> int:
 
     Args:
         text: a whole number and a unit; or a timedelta that is not negative.
-        what: the option or argument, for the message.
+        what: the property or argument, for the message.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for any other text.
@@ -242,7 +242,7 @@ def _not_compacted(definition: TableDefinition) -> str | None:
 
 
 def _not_own_keyed(definition: TableDefinition) -> str | None:
-    """Return why an option does not fit a table, as the end of a sentence: it has no key, or is external; else None."""
+    """Return why a property does not fit a table, as the end of a sentence: no key, or external; else None."""
     if not definition.keyed:
         return "needs a PRIMARY KEY, and the table has none"
     if definition.external:
@@ -294,21 +294,21 @@ def commits_between(properties: Mapping[str, str]) -> int | None:
 
 
 def check_changelog(definition: TableDefinition, engine: MergeEngine) -> None:
-    """Refuse options that do not go together, as Paimon does. Raises INVALID_TABLE_PROPERTY naming the option."""
-    options = definition.properties
-    text = options.get(_PRODUCER, ChangelogProducer.NONE.value)
+    """Refuse properties that do not go together, as Paimon does. Raises INVALID_TABLE_PROPERTY naming one."""
+    properties = definition.properties
+    text = properties.get(_PRODUCER, ChangelogProducer.NONE.value)
     known = [producer.value for producer in ChangelogProducer]
     if _word(text) not in known:
         raise refused(definition, f"'{_PRODUCER}' = '{text}'; it is one of {', '.join(known)}.")
     producer = ChangelogProducer(_word(text))
     if producer is not ChangelogProducer.NONE and (why := _against(definition, engine, producer)):
         raise refused(definition, f"'{_PRODUCER}' = '{producer.value}' {why}.")
-    deduplicate = options.get(_DEDUPLICATE)
+    deduplicate = properties.get(_DEDUPLICATE)
     if deduplicate is not None and _word(deduplicate) not in ("true", "false"):
         raise refused(definition, f"'{_DEDUPLICATE}' = '{deduplicate}'; it is true or false.")
     if deduplicate is not None and not producer.writes:
         raise refused(definition, f"'{_DEDUPLICATE}' needs '{_PRODUCER}' = 'lookup' or 'full-compaction'.")
-    if (commits := options.get(_COMMITS)) is not None:
+    if (commits := properties.get(_COMMITS)) is not None:
         if not commits.strip().isdecimal() or int(commits) < 1:
             raise refused(definition, f"'{_COMMITS}' = '{commits}'; it is a number from 1 on.")
         if why := _against_compaction(definition, producer):
@@ -379,15 +379,15 @@ def check_trigger(definition: TableDefinition) -> None:
     """Refuse invalid limits, and limits of a table that no writer compacts.
 
     Raises:
-        TrinityError: INVALID_TABLE_PROPERTY naming the option.
+        TrinityError: INVALID_TABLE_PROPERTY naming the property.
     """
-    options = definition.properties
-    given = [key for key in (_SHARE, _LOG_COMMITS, _STRENGTH) if key in options]
+    properties = definition.properties
+    given = [key for key in (_SHARE, _LOG_COMMITS, _STRENGTH) if key in properties]
     if not given:
         return
     if why := _not_compacted(definition):
         raise refused(definition, f"'{given[0]}' {why}.")
-    share, commits, strength = (options.get(key) for key in (_SHARE, _LOG_COMMITS, _STRENGTH))
+    share, commits, strength = (properties.get(key) for key in (_SHARE, _LOG_COMMITS, _STRENGTH))
     if share is not None and not _is_share(share):
         raise refused(definition, f"'{_SHARE}' = '{share}'; it is a number above 0: log rows by base rows, as 0.1.")
     if commits is not None and not (commits.strip().isdecimal() and int(commits) > 1):
