@@ -35,7 +35,7 @@ class Buckets:
         own = {name: options.pop(STORAGE_OPTIONS, None) for name, options in catalogs.items()}
         self._granting = {name for name, options in catalogs.items() if formats[name].hands_out_keys(options)}
         for name in self._granting:
-            catalogs[name][STORAGE_OPTIONS] = _place(name, own.pop(name), storage)
+            catalogs[name][STORAGE_OPTIONS] = _options_of(name, own.pop(name), storage)
         self._of: dict[str, str] = {name: bucket for name, options in catalogs.items() if (bucket := _bucket(options))}
         for name in self._of:
             if not formats[name].in_object_stores:
@@ -107,7 +107,7 @@ class Buckets:
         return found
 
 
-def _place(catalog: str, own: Mapping[str, Any] | None, storage: Mapping[str, Any] | None) -> dict[str, Any]:
+def _options_of(catalog: str, own: Mapping[str, Any] | None, storage: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the options of a store whose keys a catalog gives out. Raises CONFIGURATION_INVALID for own keys."""
     from trinity.storage.s3 import S3Options
 

@@ -103,18 +103,18 @@ class Catalogs(Mapping[str, Connector]):
         here = "://" not in found or found.startswith("file:") or self._buckets.has(catalog)
         return found if found and here else None
 
-    def tables(self, place: TableName | None = None) -> list[TableName]:
-        """Return the names of the catalogs' own tables, sorted: those in the schema of a place, or all.
+    def tables(self, within: TableName | None = None) -> list[TableName]:
+        """Return the names of the catalogs' own tables, sorted: those of a schema, or all.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, CONFIGURATION_INVALID.
         """
-        return [TableName(c, s, name) for c, s in self.places(place) for name in self[c].metadata.list_tables(s)]
+        return [TableName(c, s, name) for c, s in self.schemas(within) for name in self[c].metadata.list_tables(s)]
 
-    def places(self, place: TableName | None = None) -> list[tuple[str, str]]:
+    def schemas(self, within: TableName | None = None) -> list[tuple[str, str]]:
         """Return catalog and schema of each schema; arguments and errors as of :meth:`tables`."""
-        if place is not None:
-            return [(place.catalog, place.schema)]
+        if within is not None:
+            return [(within.catalog, within.schema)]
         return [(c, s) for c in sorted(self) for s in self[c].metadata.list_schemas()]
 
     def requirements(self) -> list[SparkRequirements]:
@@ -122,7 +122,7 @@ class Catalogs(Mapping[str, Connector]):
         return [f.spark for f in self._formats.values()] + self._buckets.requirements()
 
     def prepare(self, spark: SparkSession) -> SparkSession:
-        """Make Spark reach the places of the catalogs, and return it.
+        """Make Spark reach the locations of the catalogs, and return it.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID for a session of Spark Connect that cannot serve a catalog.

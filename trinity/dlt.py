@@ -55,11 +55,11 @@ def destination(session: Session, schema: str | None = None, *, name: str = "tri
             "CONFIGURATION_INVALID", f"dlt is not installed ({error}): pip install 'trinity-merge[dlt]'."
         ) from error
     session.tables(schema=schema)  # the schema is there
-    place = session.full_name(f"{schema}._" if schema else "_")
+    target_schema = session.full_name(f"{schema}._" if schema else "_")
 
     def load(items: str, table: dict[str, Any]) -> None:
         with _reporting_to_dlt():
-            _load(session, place, Path(items), table)
+            _load(session, target_schema, Path(items), table)
 
     load.__annotations__ = {"items": Any, "table": dict[str, Any]}
     made = dlt.destination(
@@ -74,14 +74,14 @@ def destination(session: Session, schema: str | None = None, *, name: str = "tri
     return made()
 
 
-def _load(session: Session, place: TableName, file: Path, hints: _Hints) -> None:
+def _load(session: Session, target_schema: TableName, file: Path, hints: _Hints) -> None:
     """Load a file of a load package in one commit, unless an earlier attempt has committed it."""
-    name, number = TableName(place.catalog, place.schema, hints["name"].lower()), _load_number(file)
+    name, number = TableName(target_schema.catalog, target_schema.schema, hints["name"].lower()), _load_number(file)
     rows, disposition = _rows(file, hints), hints.get("write_disposition", "append")
     table = _table(session, name, rows.schema, hints, keyed=disposition == "merge")
     if disposition == "replace":
         table.truncate(txn=("dlt truncate", number))
-    txn: TransactionId = (f"dlt {_place(file)}", number)
+    txn: TransactionId = (f"dlt {_load_index(file)}", number)
     if table.definition.keyed:
         table.upsert(_in_dedup_order(rows, table.definition.primary_key, hints), txn=txn, evolve=True)
     else:
@@ -145,7 +145,7 @@ def _load_number(file: Path) -> int:
     return int(Decimal(file.parent.parent.name) * 1_000_000)
 
 
-def _place(file: Path) -> int:
+def _load_index(file: Path) -> int:
     """Return which file of its table in its load package a file is, the same at each attempt."""
     table, package = file.name.split(".")[0], file.parent.parent
     found = {f.name.split(".")[1] for folder in _JOBS for f in (package / folder).glob(f"{table}.*")}

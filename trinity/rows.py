@@ -18,7 +18,7 @@ class Row(tuple[Any, ...]):
     __fields__: ClassVar[tuple[str, ...]] = ()
 
     def __getitem__(self, item: SupportsIndex | slice | str) -> Any:
-        return super().__getitem__(self._place(item) if isinstance(item, str) else item)
+        return super().__getitem__(self._index(item) if isinstance(item, str) else item)
 
     def __getattr__(self, name: str) -> Any:
         if name in self.__fields__:
@@ -34,7 +34,7 @@ class Row(tuple[Any, ...]):
     def __reduce__(self) -> tuple[Callable[..., Row], tuple[Any, ...]]:
         return _row, (self.__fields__, tuple(self))
 
-    def _place(self, name: str) -> int:
+    def _index(self, name: str) -> int:
         if name not in self.__fields__:
             raise KeyError(name)
         return self.__fields__.index(name)

@@ -119,7 +119,7 @@ def redacted(text: str) -> str:
 
 
 def _hidden(found: re.Match[str]) -> str:
-    start, end = (place - found.start() for place in found.span("secret"))
+    start, end = (bound - found.start() for bound in found.span("secret"))
     return found[0][:start] + HIDDEN + found[0][end:]
 
 
@@ -144,10 +144,10 @@ def scrub(error: BaseException) -> None:
     """Replace each error behind this one that shows a secret, by one with its class name and its redacted text."""
     for link in chain(error):
         suppressed = link.__suppress_context__
-        for place in ("__cause__", "__context__"):
-            behind = getattr(link, place)
+        for attribute in ("__cause__", "__context__"):
+            behind = getattr(link, attribute)
             if behind is not None and _shows_secret(behind):
-                setattr(link, place, _stand_in(behind))
+                setattr(link, attribute, _stand_in(behind))
         link.__suppress_context__ = suppressed
 
 

@@ -286,8 +286,8 @@ class Session:
             raise TrinityError("INVALID_ARGUMENTS", f"'{given}' is no table name: write catalog.schema.table.")
         kinds = ("Catalog", "Schema", "Table")[3 - len(parts) :]
         lower = [checked_name(part.lower(), kind) for part, kind in zip(parts, kinds, strict=True)]
-        place = within.parts[:2] if within else (self.current_catalog, self.current_schema)
-        name = TableName(*place[: 3 - len(lower)], *lower)
+        outer = within.parts[:2] if within else (self.current_catalog, self.current_schema)
+        name = TableName(*outer[: 3 - len(lower)], *lower)
         self.connector(name.catalog)
         return name
 
@@ -322,8 +322,8 @@ class Session:
         """
         if all_schemas and schema is not None:
             raise TrinityError("INVALID_ARGUMENTS", f"tables() takes schema '{schema}' or all_schemas, not both.")
-        places = self._catalogs.places(None if all_schemas else self._place(schema))
-        found = (TableName(*place, name) for place in places for name in self.list_tables(*place))
+        schemas = self._catalogs.schemas(None if all_schemas else self._schema_of(schema))
+        found = (TableName(*schema_name, name) for schema_name in schemas for name in self.list_tables(*schema_name))
         return [str(name) for name in found if fnmatchcase(name.table, pattern.lower())]
 
     def table_exists(self, name: TableName | str) -> bool:
@@ -351,11 +351,12 @@ class Session:
         from trinity.spark.published import Published, drop_view, publish_view, published_table, published_tables
         from trinity.spark.remote import is_temp_view
 
-        place, spark = self._place(schema), self.spark
-        warehouse = self._catalogs.warehouse(place.catalog)
+        schema_name, spark = self._schema_of(schema), self.spark
+        warehouse = self._catalogs.warehouse(schema_name.catalog)
         within = str(Location.of(warehouse)) if warehouse else ""
         tables = [
-            self.table(dataclasses.replace(place, table=name)) for name in self.list_tables(place.catalog, place.schema)
+            self.table(dataclasses.replace(schema_name, table=name))
+            for name in self.list_tables(schema_name.catalog, schema_name.schema)
         ]
         published = [Published(table.name, table.handle.location, within) for table in tables]
         for table, wanted in zip(tables, published, strict=True):
@@ -371,7 +372,7 @@ class Session:
             publish_view(spark, frame, wanted)
         views = [table.name.table for table in tables]
         for view, found in published_tables(spark):
-            here = found.warehouse == within and dataclasses.replace(found.name, table="_") == place
+            here = found.warehouse == within and dataclasses.replace(found.name, table="_") == schema_name
             if here and found.name.table not in views:
                 drop_view(spark, view)
         return views
@@ -386,9 +387,9 @@ class Session:
         Raises:
             TrinityError: SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND; NOT_SUPPORTED where a catalog makes no schemas.
         """
-        place = self._place(name)
+        schema_name = self._schema_of(name)
         with ignoring(*(("SCHEMA_ALREADY_EXISTS",) if if_not_exists else ())):
-            self.connector(place.catalog).metadata.create_schema(place.schema)
+            self.connector(schema_name.catalog).metadata.create_schema(schema_name.schema)
 
     def drop_schema(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Drop a schema.
@@ -403,22 +404,22 @@ class Session:
         """
         from trinity.creation import create_exclusively
 
-        place = self._place(name)
-        metadata = self.connector(place.catalog).metadata
+        schema_name = self._schema_of(name)
+        metadata = self.connector(schema_name.catalog).metadata
 
         def make_again(_: object) -> None:
             with ignoring("SCHEMA_ALREADY_EXISTS"):  # a concurrent call has made it
-                metadata.create_schema(place.schema)
+                metadata.create_schema(schema_name.schema)
 
         with ignoring(*(("SCHEMA_NOT_FOUND",) if if_exists else ())):
-            if cascade and place.schema in metadata.list_schemas():
-                for table in self.list_tables(place.catalog, place.schema):
-                    self.drop_table(dataclasses.replace(place, table=table), if_exists=True)
+            if cascade and schema_name.schema in metadata.list_schemas():
+                for table in self.list_tables(schema_name.catalog, schema_name.schema):
+                    self.drop_table(dataclasses.replace(schema_name, table=table), if_exists=True)
             create_exclusively(
-                self.external.excluding_all(place.catalog, place.schema),
-                lambda: metadata.drop_schema(place.schema),
+                self.external.excluding_all(schema_name.catalog, schema_name.schema),
+                lambda: metadata.drop_schema(schema_name.schema),
                 make_again,
-                f"The removal of schema '{place.catalog}.{place.schema}'",
+                f"The removal of schema '{schema_name.catalog}.{schema_name.schema}'",
             )
 
     def schema_name(self, parts: Sequence[str]) -> tuple[str, str]:
@@ -435,7 +436,7 @@ class Session:
         self.connector(catalog)
         return catalog, checked_name(parts[-1].lower(), "Schema")
 
-    def _place(self, schema: str | None) -> TableName:
+    def _schema_of(self, schema: str | None) -> TableName:
         """Return a name within a schema, by default the current one. Raises as :meth:`schema_name`."""
         return TableName(*self.schema_name([self.current_schema] if schema is None else split_name(schema)), "_")
 
@@ -569,7 +570,7 @@ class Session:
         if_not_exists: bool = False,
         fill: Callable[[Table[Session]], object] | None = None,
     ) -> Table[Session]:
-        """Create a table, empty unless it is filled, with the columns, key, partitions, CHECKs and properties of another.
+        """Create a table, empty unless it is filled, with columns, key, partitions, CHECKs and properties of another.
 
         Properties of the other one's format are left out where the new table's format has none of that name.
 
@@ -649,14 +650,14 @@ class Session:
         from trinity.creation import get_or_create
         from trinity.engine.values.check_constraints import check_expressions
 
-        full, place = self.full_name(name), None if location is None else str(location)
+        full, folder = self.full_name(name), None if location is None else str(location)
         judge = partial(check_expressions, spark=lambda: self.spark)
 
         def make() -> Table[Session]:
-            return Table(self, full, *self.external.register(full, connector, place, properties or {}, judge))
+            return Table(self, full, *self.external.register(full, connector, folder, properties or {}, judge))
 
         found = self._named(full)
-        if place is None and self.external.find(full) is None:
+        if folder is None and self.external.find(full) is None:
             found = None  # a federated table: its catalog has it under the name
         return get_or_create(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
@@ -773,9 +774,11 @@ class Session:
 
         if vacuum is not None:
             duration_ms(vacuum, "maintain(vacuum)")
-        place = self._place(schema) if schema is not None else None
-        done = [maintain_table(t, vacuum) for t in map(self.find_table, self._catalogs.tables(place)) if t is not None]
-        return [*done, *sweep_dropped_tables(self._catalogs, place, vacuum)]
+        schema_name = self._schema_of(schema) if schema is not None else None
+        done = [
+            maintain_table(t, vacuum) for t in map(self.find_table, self._catalogs.tables(schema_name)) if t is not None
+        ]
+        return [*done, *sweep_dropped_tables(self._catalogs, schema_name, vacuum)]
 
     def checked_definition(
         self,

@@ -24,7 +24,7 @@ ADAPTERS = [PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceber
 OPEN: Final = ("trinity.errors", "trinity.spi", "trinity.storage")
 """Modules of ``trinity`` that an adapter may import: the names in their ``__all__``."""
 FOR_OWN_ADAPTERS: Final = re.compile(
-    r"trinity\.(storage\.\w+|arrays|clock|limits|loggers|merge\.options|options|secrets|syntax\.quoting)\.[A-Za-z]\w*"
+    r"trinity\.(storage\.\w+|arrays|clock|limits|loggers|merge\.properties|options|secrets|syntax\.quoting)\.[A-Za-z]\w*"
 )
 """Names that Trinity's own adapters also import; they may change in any release."""
 STRANGERS: Final = sorted((ROOT / "tests/plugins").iterdir())

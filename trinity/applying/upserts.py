@@ -48,12 +48,12 @@ def apply_here(
     rows = stored_columns(table, source, arguments)
     gone = deleted(source, deleting)
     for name, value in _marks(spec, definition).items():
-        place, kind = rows.schema.get_field_index(name), arrow_type(definition.column(name).type)
-        others = rows.column(place) if place >= 0 else pa.scalar(None, kind)
+        index, kind = rows.schema.get_field_index(name), arrow_type(definition.column(name).type)
+        others = rows.column(index) if index >= 0 else pa.scalar(None, kind)
         if others.type != kind:
             return NotLocal(f"column '{name}' marks deletes as {kind}, and the events have {others.type}")
         marked = pc.if_else(gone, pa.scalar(value, kind), others)
-        rows = rows.set_column(place, name, marked) if place >= 0 else rows.append_column(name, marked)
+        rows = rows.set_column(index, name, marked) if index >= 0 else rows.append_column(name, marked)
     return append_rows(table, rows, txn, keyed=True)
 
 

@@ -35,13 +35,13 @@ class _Unfit(Exception):
     """A value that its annotation does not allow.
 
     Attributes:
-        place: where it is within the argument: ``[1]``; empty for the argument itself.
+        path: where it is within the argument: ``[1]``; empty for the argument itself.
         why: what is wrong with it.
     """
 
-    def __init__(self, place: str, why: str) -> None:
+    def __init__(self, path: str, why: str) -> None:
         super().__init__(why)
-        self.place, self.why = place, why
+        self.path, self.why = path, why
 
 
 class _OtherKind(_Unfit):
@@ -251,7 +251,7 @@ def _one_of(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
             try:
                 return part(value)
             except _OtherKind as error:
-                if error.place:  # the value has this type, but one of its parts does not fit
+                if error.path:  # the value has this type, but one of its parts does not fit
                     raise
         _refuse(words, value)
 
@@ -281,11 +281,11 @@ def _mapping(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
     return check, words
 
 
-def _within(place: str, check: Check, value: Any) -> Any:
+def _within(path: str, check: Check, value: Any) -> Any:
     try:
         return check(value)
     except _Unfit as error:
-        raise type(error)(place + error.place, error.why) from None
+        raise type(error)(path + error.path, error.why) from None
 
 
 @dataclass
@@ -370,9 +370,9 @@ def _guarded(function: Callable[..., Any], translate: Callable[[Exception], Exce
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            places, names = arguments.checked(args, kwargs)
+            positional, named = arguments.checked(args, kwargs)
             with work():
-                return function(*places, **names)
+                return function(*positional, **named)
         except Exception as error:
             failed = error
         found = translate(_call_error(function, failed) or failed)
@@ -403,16 +403,18 @@ class _Arguments:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._by_place: list[tuple[str, Check | None]] | None = None
+        self._positional: list[tuple[str, Check | None]] | None = None
         self._by_name: dict[str, Check] = {}
         self._rest: tuple[str, Check | None] = ("", None)
         self._options: Check | None = None
 
     def checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the checked arguments for the function. Raises INVALID_ARGUMENTS, naming the argument."""
-        by_place = self._by_place if self._by_place is not None else self._prepared()
-        places = by_place if len(args) <= len(by_place) else itertools.chain(by_place, itertools.repeat(self._rest))
-        given = zip(places, args, strict=False)
+        positional = self._positional if self._positional is not None else self._prepared()
+        parameters = (
+            positional if len(args) <= len(positional) else itertools.chain(positional, itertools.repeat(self._rest))
+        )
+        given = zip(parameters, args, strict=False)
         found = [value if check is None else self._one(name, check, value) for (name, check), value in given]
         named = {
             name: self._one(name, check, value) if (check := self._by_name.get(name, self._options)) else value
@@ -425,7 +427,7 @@ class _Arguments:
             return check(value)
         except _Unfit as error:
             called = self._function.__qualname__.removesuffix(".__init__")
-            message = f"{called}(): {name}{error.place} {error.why}."
+            message = f"{called}(): {name}{error.path} {error.why}."
             raise CallError("INVALID_ARGUMENTS", message) from None
 
     def _prepared(self) -> list[tuple[str, Check | None]]:
@@ -436,8 +438,8 @@ class _Arguments:
         self._rest = by_kind.get(inspect.Parameter.VAR_POSITIONAL, ("", None))
         self._options = by_kind.get(inspect.Parameter.VAR_KEYWORD, ("", None))[1]
         self._by_name = checks
-        self._by_place = [(p.name, checks.get(p.name)) for p in parameters if p.kind in _POSITIONAL]
-        return self._by_place
+        self._positional = [(p.name, checks.get(p.name)) for p in parameters if p.kind in _POSITIONAL]
+        return self._positional
 
 
 class _Names(dict[str, Any]):

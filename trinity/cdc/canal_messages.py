@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
-from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.messages import Invalid, Reading
 from trinity.cdc.values import Encoding, fields_of
+from trinity.cdc.version_columns import Rows, row_columns, version_columns
 from trinity.spark.settings import pinned
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def canal(
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As the rows are
             written: BAD_DATA with the message's beginning; TYPE_MISMATCH naming column and value.
     """
-    form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
-    columns = row_columns(rows, form)
-    reading = Reading(messages, column, columns, form, position, invalid)
+    roles = version_columns(rows, key, position, watermark, row_kind, tombstone, preimages)
+    columns = row_columns(rows, roles)
+    reading = Reading(messages, column, columns, roles, position, invalid)
     fields = f"type: STRING, isDdl: BOOLEAN, es: STRING, ts: STRING, data: ARRAY<STRUCT<{fields_of(columns)}>>"
     with pinned(messages.sparkSession):
         changes = reading.of_rows(reading.parsed(f"{fields}, old: ARRAY<MAP<STRING, STRING>>"), "Canal", _CASES)

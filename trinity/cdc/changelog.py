@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from trinity.cdc.form import Form
 from trinity.cdc.values import failing
+from trinity.cdc.version_columns import VersionColumns
 from trinity.errors import TrinityError, nearest
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.spark.settings import pinned
@@ -19,7 +19,7 @@ _TYPE = "_change_type"
 
 
 def feed_versions(
-    changes: DataFrame, form: Form, kinds: Mapping[str, str], version: str, others: tuple[str, ...]
+    changes: DataFrame, roles: VersionColumns, kinds: Mapping[str, str], version: str, others: tuple[str, ...]
 ) -> DataFrame:
     """Return a feed's rows as row versions.
 
@@ -39,22 +39,22 @@ def feed_versions(
             message = f"The changes have no column '{name}'.{nearest(name, changes.columns)}"
             raise TrinityError("COLUMN_NOT_FOUND", message)
     columns = [c for c in changes.columns if c.lower() not in others and not c.startswith(HIDDEN_PREFIX)]
-    form.check(columns)
+    roles.check(columns)
     whens = " ".join(f"WHEN {text_literal(kind)} THEN '{row}'" for kind, row in kinds.items())
     reason = f"'The changes have a _change_type that is not known: ', coalesce({_TYPE}, 'NULL')"
     kind = f"CASE {_TYPE} {whens} ELSE {failing('BAD_DATA', reason, 'STRING')} END"
-    keys = ", ".join(f"row.{quoted(name)}" for name in form.key)
+    keys = ", ".join(f"row.{quoted(name)}" for name in roles.key)
     came = f"max(kind IN ('+I', '+U')) OVER (PARTITION BY {keys}, at)"
     row = f"struct({', '.join(map(quoted, columns))})"
     with pinned(changes.sparkSession):
         found = changes.selectExpr(f"{row} AS row", f"{kind} AS kind", f"{version} AS at")
-        if form.preimages or form.watermark is None:
-            found = found.repartition(*(found[f"row.{quoted(name)}"] for name in form.key))
+        if roles.preimages or roles.watermark is None:
+            found = found.repartition(*(found[f"row.{quoted(name)}"] for name in roles.key))
         found = found.selectExpr("row", "kind", "at", f"{came} AS came")
         gone = "IF(kind = '-U' AND NOT came, '-D', kind)"
-        if not form.preimages:
+        if not roles.preimages:
             found = found.where("NOT came OR kind IN ('+I', '+U')")
-        if form.preimages or form.watermark is None:
+        if roles.preimages or roles.watermark is None:
             found = found.sortWithinPartitions("at", found["kind"].isin("+I", "+U"))
         values = [f"row.{quoted(name)} AS {quoted(name)}" for name in columns]
-        return found.selectExpr("row", "at", f"{gone} AS kind").selectExpr(*values, *form.marks("at", "kind"))
+        return found.selectExpr("row", "at", f"{gone} AS kind").selectExpr(*values, *roles.marks("at", "kind"))

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
-from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.json_text import text_of
 from trinity.cdc.messages import Invalid, Reading, position_or_failing, unlocated
 from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, decimal_of, fields_of, integer_of, matches, whole
+from trinity.cdc.version_columns import Rows, row_columns, version_columns
 from trinity.errors import TrinityError
 from trinity.spark.settings import pinned
 from trinity.spark.types import spark_type
@@ -91,8 +91,11 @@ def debezium(
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As rows are written
             BAD_DATA with the message's beginning, or naming a column with the placeholder; TYPE_MISMATCH for a value.
     """
-    form, own = form_of(rows, key, position, watermark, row_kind, tombstone, preimages), dict(unavailable or {})
-    reading = Reading(messages, column, row_columns(rows, form, [*own.values()]), form, position, invalid)
+    roles, own = (
+        version_columns(rows, key, position, watermark, row_kind, tombstone, preimages),
+        dict(unavailable or {}),
+    )
+    reading = Reading(messages, column, row_columns(rows, roles, [*own.values()]), roles, position, invalid)
     _check_own(own, reading)
     return reading.row_versions(
         _changes_in_envelopes(reading), Encoding(timestamps, decimals, days=True), placeholder, own
@@ -128,8 +131,11 @@ def debezium_flat(
     Raises:
         TrinityError: as :func:`debezium`.
     """
-    form, own = form_of(rows, key, position, watermark, row_kind, tombstone), dict(unavailable or {})
-    reading = Reading(messages, column, row_columns(rows, form, [*own.values()]), form, position, invalid)
+    roles, own = (
+        version_columns(rows, key, position, watermark, row_kind, tombstone),
+        dict(unavailable or {}),
+    )
+    reading = Reading(messages, column, row_columns(rows, roles, [*own.values()]), roles, position, invalid)
     _check_own(own, reading)
     return reading.row_versions(_flat(reading), Encoding(timestamps, decimals, days=True), placeholder, own)
 
@@ -148,7 +154,7 @@ def _kind(reading: Reading, update: str) -> str:
     names = f"IF({wrapped}, json_object_keys(get_json_object(key, '$.payload')), {names})"
     lacks = " ".join(
         f"WHEN NOT array_contains({names}, {text_literal(name)}) THEN {unlocated(name, 'the key of the message')}"
-        for name in reading.form.key
+        for name in reading.roles.key
     )
     return f"IF({update} AND CASE {lacks} ELSE false END, NULL, kind)"
 
@@ -159,7 +165,7 @@ def _changes_in_envelopes(reading: Reading) -> DataFrame:
     source, times = (", ".join(f"{name}: STRING" for name in names) for names in (_SOURCE, _TIMES))
     fields = f"op: STRING, before: {struct}, after: {struct}, source: STRUCT<{source}>, {times}"
     cases = [("e.op IN ('c', 'r')", "+I"), ("e.op = 'u'", "+U"), ("e.op = 'd'", "-D"), (_wrapped_null("op"), None)]
-    places = {n: f"e.{n}" for n in _TIMES} | {f"source.{n}": f"e.source.{n}" for n in _SOURCE}
+    columns = {n: f"e.{n}" for n in _TIMES} | {f"source.{n}": f"e.source.{n}" for n in _SOURCE}
     read = reading.parsed(f"{fields}, payload: STRUCT<{fields}>")
     with pinned(reading.messages.sparkSession):
         event = _event_of_message("m.op", ("op", "before", "after", "source", *_TIMES))
@@ -169,7 +175,7 @@ def _changes_in_envelopes(reading: Reading) -> DataFrame:
             f"{_kind(reading, _BARE_UPDATE)} AS kind",
             "e.before AS before",
             "e.after AS after",
-            f"{_position(reading.position, places)} AS at",
+            f"{_position(reading.position, columns)} AS at",
         )
 
 
@@ -185,8 +191,8 @@ def _flat(reading: Reading) -> DataFrame:
         (f"e.__op = 'u' OR (e.__op IS NULL AND {deleted} = 'false')", "+U"),
         *([(_wrapped_null("__op"), None)] if wrapped else []),
     ]
-    places = {n: f"e.__{n}" for n in _TIMES} | {f"source.{n}": f"e.__source_{n}" for n in _SOURCE}
-    places |= {f"source.{n}": f"coalesce(e.__source_{n}, e.__{n})" for n in _SOURCE if n not in _TIMES}
+    columns = {n: f"e.__{n}" for n in _TIMES} | {f"source.{n}": f"e.__source_{n}" for n in _SOURCE}
+    columns |= {f"source.{n}": f"coalesce(e.__source_{n}, e.__{n})" for n in _SOURCE if n not in _TIMES}
     read = reading.parsed(f"{fields}, payload: STRUCT<{fields}>" if wrapped else fields)
     with pinned(reading.messages.sparkSession):
         names = [*(c.name for c in reading.columns), *added]
@@ -196,7 +202,7 @@ def _flat(reading: Reading) -> DataFrame:
             "text",
             f"{_kind(reading, _FLAT_UPDATE)} AS kind",
             "e AS after",
-            f"{_position(reading.position, places)} AS at",
+            f"{_position(reading.position, columns)} AS at",
         )
         return found.selectExpr("text", "kind", "after AS before", "after", "at")
 
@@ -224,19 +230,19 @@ def _wrapped_null(marker: str) -> str:
     return f"e.{marker} IS NULL AND m.payload IS NULL AND {keys}"
 
 
-def _position(position: str | None, places: Mapping[str, str]) -> str:
+def _position(position: str | None, columns: Mapping[str, str]) -> str:
     """Return Spark SQL of the position of a change, which fails for a message without one."""
     if position is None:
         return "CAST(NULL AS BIGINT)"
     if position == "binlog":
-        file, *rest = (text_of(places[f"source.{name}"]) for name in ("file", "pos", "row"))
+        file, *rest = (text_of(columns[f"source.{name}"]) for name in ("file", "pos", "row"))
         found = _binlog_position(file, *rest)
     elif position in _LSN:
-        found = _sql_server_lsn(text_of(places[position]))
+        found = _sql_server_lsn(text_of(columns[position]))
     elif position == "source.scn":
-        found = decimal_of(text_of(places[position]), 38, 0)
+        found = decimal_of(text_of(columns[position]), 38, 0)
     else:
-        found = integer_of(text_of(places[position]), "BIGINT")
+        found = integer_of(text_of(columns[position]), "BIGINT")
     return position_or_failing(found, position, _TYPES.get(position, "BIGINT"))
 
 
@@ -257,8 +263,10 @@ def _binlog_position(file: str, pos: str, row: str) -> str:
     digits, usual = f"length({number})", f"lpad({number}, {_USUAL}, '0')"
     longer = f"concat(char({ord('a') - _USUAL - 1} + {digits}), {number})"
     digits_shown = f"IF({digits} > {_USUAL}, {longer}, {usual})"
-    places = [f"IF({matches(n, '[0-9]{1,20}')}, lpad({n}, 20, '0'), NULL)" for n in (pos, f"coalesce({row}, '0')")]
-    return f"IF({matches(file, _FILE)}, concat({name}, '.', {digits_shown}, ':', {places[0]}, ':', {places[1]}), NULL)"
+    numbers = [f"IF({matches(n, '[0-9]{1,20}')}, lpad({n}, 20, '0'), NULL)" for n in (pos, f"coalesce({row}, '0')")]
+    return (
+        f"IF({matches(file, _FILE)}, concat({name}, '.', {digits_shown}, ':', {numbers[0]}, ':', {numbers[1]}), NULL)"
+    )
 
 
 def _sql_server_lsn(lsn: str) -> str:

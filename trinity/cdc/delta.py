@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.calls import public
 from trinity.cdc.changelog import feed_versions
-from trinity.cdc.form import Form, form_of
+from trinity.cdc.version_columns import VersionColumns, version_columns
 from trinity.hidden import DELTA_FEED
 from trinity.table import Table
 
@@ -46,9 +46,9 @@ def delta_changes(
             an unknown ``_change_type``.
     """
     columns = None if isinstance(key, Table) else key
-    return delta_versions(changes, form_of(key, columns, "version", watermark, row_kind, tombstone, preimages))
+    return delta_versions(changes, version_columns(key, columns, "version", watermark, row_kind, tombstone, preimages))
 
 
-def delta_versions(changes: DataFrame, form: Form) -> DataFrame:
+def delta_versions(changes: DataFrame, roles: VersionColumns) -> DataFrame:
     """Return the row versions of a feed with Delta's columns. Errors as of :func:`feed_versions`."""
-    return feed_versions(changes, form, _KINDS, "CAST(_commit_version AS BIGINT)", DELTA_FEED)
+    return feed_versions(changes, roles, _KINDS, "CAST(_commit_version AS BIGINT)", DELTA_FEED)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trinity.calls import public
-from trinity.cdc.form import Form
 from trinity.cdc.values import failing
+from trinity.cdc.version_columns import VersionColumns
 from trinity.errors import TrinityError, nearest
 from trinity.spark.settings import pinned
 from trinity.syntax.quoting import quoted
@@ -43,8 +43,8 @@ def flink_rows(
     columns = [name for name in changes.columns if name.lower() != kind.lower()]
     if len(columns) == len(changes.columns):
         raise TrinityError("COLUMN_NOT_FOUND", f"The changes have no column '{kind}'.{nearest(kind, columns)}")
-    form = Form((), None, (row_kind or kind) if tombstone is None else None, tombstone)
-    form.check(columns)
+    roles = VersionColumns((), None, (row_kind or kind) if tombstone is None else None, tombstone)
+    roles.check(columns)
     given = f"upper(CAST({quoted(kind)} AS STRING))"
     whens = " ".join(
         f"WHEN {given} IN ('{n}', '{short}', '{name}') THEN '{short}'" for n, (short, name) in enumerate(_KINDS)
@@ -52,4 +52,4 @@ def flink_rows(
     reason = f"'The changes have a row kind that is not known: ', coalesce({given}, 'NULL')"
     found = f"CASE {whens} ELSE {failing('BAD_DATA', reason, 'STRING')} END"
     with pinned(changes.sparkSession):
-        return changes.selectExpr(*map(quoted, columns), *form.marks("NULL", found))
+        return changes.selectExpr(*map(quoted, columns), *roles.marks("NULL", found))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.calls import public, spark_errors
 from trinity.cdc.delta import delta_versions
-from trinity.cdc.form import Form, form_of
+from trinity.cdc.version_columns import VersionColumns, version_columns
 from trinity.engine.appending.append import append_own
 from trinity.engine.changing.statement import rerun
 from trinity.engine.feed.reader_position import ReaderPosition
@@ -97,8 +97,8 @@ def follow(
         message = f"Table '{source.name}' has no primary key; give key, the columns that tell its rows apart."
         raise TrinityError("INVALID_ARGUMENTS", message)
     old = _aggregates(target) if preimages is None else preimages
-    form = form_of(target, given, "version", watermark, row_kind, None, old)
-    return rerun(target, _Following(source, target, form, transform, name).attempt)
+    roles = version_columns(target, given, "version", watermark, row_kind, None, old)
+    return rerun(target, _Following(source, target, roles, transform, name).attempt)
 
 
 def _word(target: SplitSource) -> str:
@@ -118,7 +118,7 @@ class _Following:
 
     source: Table
     target: Table
-    form: Form
+    roles: VersionColumns
     transform: Callable[[DataFrame], Any] | None
     name: str | None
 
@@ -137,7 +137,7 @@ class _Following:
         handle = self.target.handle.pinned(at.version, at.definition.id)
         with reporting_dropped_table(self.target.connector, handle), spark_errors():
             changes = self._all_rows(newest) if reached is None else self._changes_since(reached, newest)
-            rows = delta_versions(self._without_marks(changes, newest), self.form)
+            rows = delta_versions(self._without_marks(changes, newest), self.roles)
             rows = transformed(self.target, rows, self.transform)
             return append_own(self.target, rows, handle, at, (application, number_of(ReaderPosition.of(newest))))
 
@@ -171,5 +171,5 @@ class _Following:
         definition = newest.definition
         spec = merge_spec(definition) if definition.keyed else None
         own = {name.lower() for name in (spec.row_kind, spec.tombstone) if name} if spec else set()
-        taken = {name.lower() for name in (self.form.row_kind, self.form.tombstone) if name}
+        taken = {name.lower() for name in (self.roles.row_kind, self.roles.tombstone) if name}
         return changes.drop(*(name for name in changes.columns if name.lower() in own & taken))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from trinity.calls import public
 from trinity.cdc.changelog import feed_versions
-from trinity.cdc.form import form_of
+from trinity.cdc.version_columns import version_columns
 from trinity.hidden import ICEBERG_FEED
 from trinity.table import Table
 
@@ -39,5 +39,5 @@ def iceberg_changes(
     are those of :func:`delta_changes`.
     """
     columns = None if isinstance(key, Table) else key
-    form = form_of(key, columns, "version", watermark, row_kind, tombstone, preimages)
-    return feed_versions(changes, form, _KINDS, f"CAST({after + 1} + _change_ordinal AS BIGINT)", ICEBERG_FEED)
+    roles = version_columns(key, columns, "version", watermark, row_kind, tombstone, preimages)
+    return feed_versions(changes, roles, _KINDS, f"CAST({after + 1} + _change_ordinal AS BIGINT)", ICEBERG_FEED)

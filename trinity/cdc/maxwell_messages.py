@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.calls import public
-from trinity.cdc.form import Rows, form_of, row_columns
 from trinity.cdc.messages import Invalid, Reading
 from trinity.cdc.values import Encoding, fields_of
+from trinity.cdc.version_columns import Rows, row_columns, version_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,9 +52,9 @@ def maxwell(
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As the rows are
             written: BAD_DATA with the message's beginning; TYPE_MISMATCH naming column and value.
     """
-    form = form_of(rows, key, position, watermark, row_kind, tombstone, preimages)
-    columns = row_columns(rows, form)
-    reading = Reading(messages, column, columns, form, position, invalid)
+    roles = version_columns(rows, key, position, watermark, row_kind, tombstone, preimages)
+    columns = row_columns(rows, roles)
+    reading = Reading(messages, column, columns, roles, position, invalid)
     fields = f"type: STRING, ts: STRING, xid: STRING, data: STRUCT<{fields_of(columns)}>, old: MAP<STRING, STRING>"
     changes = reading.of_rows(reading.parsed(fields), "Maxwell", _CASES)
     return reading.by_old_values(changes, "m.old", "m.data", Encoding())

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from trinity.cdc.form import Form
 from trinity.cdc.json_text import marked, text_of, valid
 from trinity.cdc.values import Encoding, failing, integer_of
+from trinity.cdc.version_columns import VersionColumns
 from trinity.errors import TrinityError, nearest
 from trinity.spark.settings import pinned
 from trinity.spark.types import spark_type
@@ -39,7 +39,7 @@ class Reading:
     messages: DataFrame
     column: str
     columns: Sequence[Column]
-    form: Form
+    roles: VersionColumns
     position: str | None
     invalid: Invalid
 
@@ -104,7 +104,7 @@ class Reading:
         self, rows: DataFrame, encoding: Encoding, placeholder: str | None = None, own: Mapping[str, str] | None = None
     ) -> DataFrame:
         """Return the row versions of changes; arguments as of :class:`_Changes`."""
-        return _row_versions(_Changes(rows, self.columns, encoding, placeholder, own or {}), self.form)
+        return _row_versions(_Changes(rows, self.columns, encoding, placeholder, own or {}), self.roles)
 
 
 def _once(rows: DataFrame, **columns: str) -> DataFrame:
@@ -163,14 +163,14 @@ class _Changes:
     own: Mapping[str, str] = field(default_factory=dict)
 
 
-def _row_versions(changes: _Changes, form: Form) -> DataFrame:
+def _row_versions(changes: _Changes, roles: VersionColumns) -> DataFrame:
     """Return the row versions of changes, in their order.
 
     An update that changes the key is a ``-D`` of the old key and a ``+I`` of the new one; every other one its new row.
     """
     with pinned(changes.rows.sparkSession):
-        found = changes.rows.where("kind IS NOT NULL").selectExpr("*", f"{_changes_key(changes, form)} AS moved")
-        found = found.selectExpr("at", f"inline({_versions(form)})")
+        found = changes.rows.where("kind IS NOT NULL").selectExpr("*", f"{_changes_key(changes, roles)} AS moved")
+        found = found.selectExpr("at", f"inline({_versions(roles)})")
         # each step names what the next one uses several times: so expressions stay small, and Spark plans fewer nodes
         numbered = [*enumerate(changes.columns)]
         fields = [f"row.{quoted(c.name)} AS field{n}" for n, c in numbered]
@@ -181,27 +181,27 @@ def _row_versions(changes: _Changes, form: Form) -> DataFrame:
         found = found.selectExpr("at", "kind", f"named_struct({', '.join(row)}) AS row")
         values = [f"{_value(changes, column)} AS {quoted(column.name)}" for column in changes.columns]
         owns = [_own_watermark(changes, column) for column in changes.columns if column.name in changes.own]
-        return found.selectExpr(*values, *form.marks("at", "kind"), *owns)
+        return found.selectExpr(*values, *roles.marks("at", "kind"), *owns)
 
 
-def _changes_key(changes: _Changes, form: Form) -> str:
+def _changes_key(changes: _Changes, roles: VersionColumns) -> str:
     """Return Spark SQL that is true for an update that changes the key, and fails where that cannot be known."""
     columns = {c.name.lower(): c for c in changes.columns}
     differ = []
-    for column in (columns[name.lower()] for name in form.key):
+    for column in (columns[name.lower()] for name in roles.key):
         old, new = (f"{side}.{quoted(column.name)}" for side in ("before", "after"))
         values = (changes.encoding.value(column, side) for side in (old, new))
         differ.append(f"(NOT ({old} <=> {new}) AND NOT ({' <=> '.join(values)}))")
-    known = " AND ".join(f"before.{quoted(name)} IS NOT NULL" for name in form.key)
+    known = " AND ".join(f"before.{quoted(name)} IS NOT NULL" for name in roles.key)
     both = "kind = '+U' AND before IS NOT NULL AND after IS NOT NULL"
-    return f"({both} AND {_old_key(form.key)} AND {known} AND ({' OR '.join(differ)}))"
+    return f"({both} AND {_old_key(roles.key)} AND {known} AND ({' OR '.join(differ)}))"
 
 
-def _versions(form: Form) -> str:
+def _versions(roles: VersionColumns) -> str:
     """Return Spark SQL of an ARRAY of the row versions of a change: row kind, and fields of the row."""
     deleted, updated = (_present(kind, "before") for kind in ("'-D'", "'-U'"))
     old = f"CASE WHEN kind = '-D' THEN {deleted} WHEN moved THEN '-D'"
-    if form.preimages:
+    if roles.preimages:
         old += f" WHEN kind = '+U' THEN {updated}"
     new = f"CASE WHEN kind = '-D' THEN NULL WHEN moved THEN '+I' ELSE {_present('kind', 'after')} END"
     both = f"named_struct('kind', {old} END, 'row', before), named_struct('kind', {new}, 'row', after)"

@@ -58,11 +58,11 @@ _Write = Callable[[str], Any]
 _dumps: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
-def _row(fields: Sequence[tuple[str, _Write | None, Any]], values: Sequence[Value], places: Sequence[int]) -> Any:
+def _row(fields: Sequence[tuple[str, _Write | None, Any]], values: Sequence[Value], indexes: Sequence[int]) -> Any:
     row = {}
-    for place in places:
-        name, write, placeholder = fields[place]
-        value = values[place]
+    for index in indexes:
+        name, write, placeholder = fields[index]
+        value = values[index]
         if value is UNCHANGED:
             row[name] = placeholder
         else:

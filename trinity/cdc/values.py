@@ -37,7 +37,7 @@ class Encoding:
     def value(self, column: Column, field: str, text: str | None = None) -> str:
         """Return Spark SQL of a column's value, read from its field (:func:`fields_of`); NULL for NULL.
 
-        A value that does not fit fails by TYPE_MISMATCH, naming the column, the place in it, and the value. A name for
+        A value that does not fit fails by TYPE_MISMATCH, naming the column, the path in it, and the value. A name for
         the field's text (:func:`~trinity.cdc.json_text.text_of`) makes shorter plans.
         """
         unit = self.timestamps if isinstance(self.timestamps, str) else (self.timestamps or {}).get(column.name)
@@ -65,7 +65,7 @@ class _Reading:
     def value(self, kind: DataType, field: str, path: str, depth: int, text: str | None = None) -> str:
         """Return Spark SQL of a value, read from its field.
 
-        ``path`` is Spark SQL of the value's place in the column, empty or such as ``[2].name``, and ``depth`` the
+        ``path`` is Spark SQL of the value's path in the column, empty or such as ``[2].name``, and ``depth`` the
         number of containers around it.
         """
         if kind.name in ("string", "char", "varchar"):
@@ -75,8 +75,8 @@ class _Reading:
         else:
             found, hint = self._scalar(kind, field, text or text_of(field))
         typed = spark_type(str(kind))
-        place = text_literal("Column '" + self.column) + f", {path}, " + text_literal("': ")
-        message = f"{place}, {beginning(field)}, {text_literal(f' is no {typed}{hint}')}"
+        prefix = text_literal("Column '" + self.column) + f", {path}, " + text_literal("': ")
+        message = f"{prefix}, {beginning(field)}, {text_literal(f' is no {typed}{hint}')}"
         wrong = failing("TYPE_MISMATCH", message, typed)
         return f"coalesce({found}, IF({field} IS NULL, CAST(NULL AS {typed}), {wrong}))"
 
@@ -120,17 +120,17 @@ class _Reading:
     def _struct(self, kind: DataType, field: str, path: str, depth: int) -> str:
         struct, values = f"v{depth}", []
         for name, child in zip(kind.fields, kind.children, strict=True):
-            place = f"concat({path}, {text_literal('.' + name)})"
-            values += [text_literal(name), self.value(child, f"{struct}.{quoted(name)}", place, depth + 1)]
+            inner_path = f"concat({path}, {text_literal('.' + name)})"
+            values += [text_literal(name), self.value(child, f"{struct}.{quoted(name)}", inner_path, depth + 1)]
         fields = _read(field, f"STRUCT<{', '.join(f'{quoted(name)}: STRING' for name in kind.fields)}>")
         return _let(struct, fields, f"named_struct({', '.join(values)})")
 
     def _map(self, kind: DataType, field: str, path: str, depth: int) -> str:
         """Return Spark SQL of a map; NULL where two keys are equal in its type, such as ``1`` and ``01``."""
         entry, entries = f"v{depth}", f"e{depth}"
-        place = f"concat({path}, '[', {text_of(f'{entry}.key')}, ']')"
+        inner_path = f"concat({path}, '[', {text_of(f'{entry}.key')}, ']')"
         sides = (
-            self.value(c, f"{entry}.{n}", place, depth + 1)
+            self.value(c, f"{entry}.{n}", inner_path, depth + 1)
             for c, n in zip(kind.children, ("key", "value"), strict=True)
         )
         read = f"transform(map_entries({_read(field, 'MAP<STRING,STRING>')}), {entry} -> struct({', '.join(sides)}))"

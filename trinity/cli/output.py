@@ -117,7 +117,7 @@ def _json(to: TextIO, columns: Sequence[str], rows: _Rows) -> None:
 def _arrow(to: TextIO, columns: Sequence[str], rows: _Rows) -> None:
     import pyarrow as pa
 
-    write_arrow(to, pa.table({name: [row[place] for row in rows] for place, name in enumerate(columns)}))
+    write_arrow(to, pa.table({name: [row[index] for row in rows] for index, name in enumerate(columns)}))
 
 
 def write_arrow(to: TextIO, rows: pa.Table) -> None:

@@ -109,17 +109,17 @@ class Shell:
             raise TrinityError("CONFIGURATION_INVALID", "No connection: !connect a model or a warehouse first.")
         return self._connection
 
-    def _connect_to(self, place: str) -> None:
-        words = place.split()
-        place = words[0] if words else ""
-        if place.startswith("jdbc:calcite:"):
-            options = dict(o.split("=", 1) for o in place.removeprefix("jdbc:calcite:").split(";") if "=" in o)
+    def _connect_to(self, address: str) -> None:
+        words = address.split()
+        address = words[0] if words else ""
+        if address.startswith("jdbc:calcite:"):
+            options = dict(o.split("=", 1) for o in address.removeprefix("jdbc:calcite:").split(";") if "=" in o)
             if "model" not in options:
                 raise TrinityError("INVALID_ARGUMENTS", "The URL names no model: write jdbc:calcite:model=model.json.")
             return self._connect_model(options["model"])
-        if not place:
+        if not address:
             raise TrinityError("INVALID_ARGUMENTS", "!connect what? A model's path, a warehouse's folder, or a URL.")
-        return self.connect(None, place) if Path(place).is_dir() else self._connect_model(place)
+        return self.connect(None, address) if Path(address).is_dir() else self._connect_model(address)
 
     def _connect_model(self, model: str) -> None:
         """Connect a model; one that names no backend is for the warehouse of the last connection."""

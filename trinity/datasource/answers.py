@@ -73,8 +73,8 @@ def answer(sessions: Callable[[], Sequence[Tables]], question: Mapping[str, Any]
     session, table = _found(sessions, question["table"])
     if question["ask"] in _OF_FILES:
         external = table.definition.external
-        place = session.external.metadata_folder(table.name) if external else None
-        return _OF_FILES[question["ask"]](table, place, question)
+        folder = session.external.metadata_folder(table.name) if external else None
+        return _OF_FILES[question["ask"]](table, folder, question)
     return _ANSWERS[question["ask"]](table, question)
 
 
@@ -165,11 +165,11 @@ def _commits_of_same_columns(
     wanted = columns_of(question["columns"])
     if not behind or not differ(behind[-1]):
         return behind
-    for place, entry in enumerate(behind):
+    for index, entry in enumerate(behind):
         if entry.version > question["of"] and (found := differ(entry)):
-            if place:
-                return behind[:place]
-            if makes_another(table, behind, place):
+            if index:
+                return behind[:index]
+            if makes_another(table, behind, index):
                 raise another_table(table, entry.version)
             raise TrinityError(
                 "NOT_SUPPORTED",
@@ -181,7 +181,7 @@ def _commits_of_same_columns(
     return behind
 
 
-def _batch(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
+def _batch(table: Target, folder: str | None, question: Mapping[str, Any]) -> Any:
     """Return the files of a micro-batch; write those that do not exist yet."""
     start, end = Offset.from_dict(question["start"]), Offset.from_dict(question["end"])
     definition = table.definition
@@ -192,29 +192,29 @@ def _batch(table: Target, place: str | None, question: Mapping[str, Any]) -> Any
     if found.rows is not None and changelog_producer(definition.properties) is ChangelogProducer.FULL_COMPACTION:
         # the changes of later batches begin after that version (C6)
         found = replace(found, rows=starting_commit(table, history, found.rows.version))
-    return _files(table, place, history, found)
+    return _files(table, folder, history, found)
 
 
-def _read(table: Target, place: str | None, question: Mapping[str, Any]) -> Any:
+def _read(table: Target, folder: str | None, question: Mapping[str, Any]) -> Any:
     """Return the files of the rows of a version; or, if ``start`` is given, of the changes from it to that version."""
     start, end, history = question["start"], question["end"], _history(table)
     if start is None:
         rows = next((entry for entry in history if entry.version == end), None)
         if rows is None:
             raise unknown_version(table, end, history)
-        return _files(table, place, history, Batch(rows=rows))
+        return _files(table, folder, history, Batch(rows=rows))
     part = interval(table, history, Bound(start, inclusive=True), Bound(end, inclusive=True))
-    return _files(table, place, history, Batch(changes=tuple(part.entries)))
+    return _files(table, folder, history, Batch(changes=tuple(part.entries)))
 
 
-def _files(table: Target, place: str | None, history: list[HistoryEntry], found: Batch) -> list[dict[str, Any]]:
+def _files(table: Target, folder: str | None, history: list[HistoryEntry], found: Batch) -> list[dict[str, Any]]:
     parts: list[tuple[HistoryEntry, StoredChanges]] = []
-    if place is not None:  # an external table's, which no vacuum removes
-        prune(table, history, now_ms() - _KEPT_MS, place)
+    if folder is not None:  # an external table's, which no vacuum removes
+        prune(table, history, now_ms() - _KEPT_MS, folder)
     if found.rows is not None:
-        parts.append((found.rows, stored_rows(table, found.rows, place)))
+        parts.append((found.rows, stored_rows(table, found.rows, folder)))
     if found.changes:
-        stored = store_changes(table, history, [entry.version for entry in found.changes], place)
+        stored = store_changes(table, history, [entry.version for entry in found.changes], folder)
         parts += zip(found.changes, stored, strict=True)
     return [
         {
@@ -271,18 +271,18 @@ def reads_all_now(spark: SparkSession) -> bool:
     return any(str(query.trigger().toString()) in _ONCE for query in list(state.activeStreamingQueries().values()))
 
 
-def stored_rows(table: Target, entry: HistoryEntry, place: str | None) -> StoredChanges:
+def stored_rows(table: Target, entry: HistoryEntry, folder: str | None) -> StoredChanges:
     """Return the rows of a version, in files that the next vacuum removes; write them if they do not exist yet.
 
-    ``place`` is the folder for the changes; None for the table's own, which an external table lacks.
+    ``folder`` is the folder for the changes; None for the table's own, which an external table lacks.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that cannot be read; NOT_SUPPORTED for an external table without a
-            place; and as reading and writing files.
+            folder; and as reading and writing files.
     """
     from trinity.calls import spark_errors
 
-    known = TableChangelog.of(table, place)
+    known = TableChangelog.of(table, folder)
     if (found := known.changelog.find(entry.version, known.rows_tag(entry))) is not None:
         return found
     splits = table.splits(entry.version)

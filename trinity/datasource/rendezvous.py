@@ -63,7 +63,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 _lock: Final = threading.Lock()
 _sessions: Final[list[weakref.ref[Tables]]] = []
 """The open sessions of this process, the newest last."""
-_place: Path | None = None
+_socket_path: Path | None = None
 """The socket of this process; None before the first session."""
 _linked: Final[set[str]] = set()
 """The Spark applications that have a link to it."""
@@ -105,21 +105,21 @@ def _open_sessions() -> list[Tables]:
 
 
 def _socket() -> Path:
-    global _place
-    if _place is None:
+    global _socket_path
+    if _socket_path is None:
         folder = tempfile.mkdtemp(prefix="trinity-")  # only its owner can enter it; short enough for a socket's name
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         server = _Server(f"{folder}/socket", _Handler)
         threading.Thread(target=server.serve_forever, name="trinity data source", daemon=True).start()
-        _place = Path(folder, "socket")
-    return _place
+        _socket_path = Path(folder, "socket")
+    return _socket_path
 
 
-def _link(jvm: Any, place: Path) -> None:
+def _link(jvm: Any, socket_path: Path) -> None:
     folder = str(jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager().localDirsString()[0])
     link = Path(folder, f"{_LINK}{os.getpid()}")
     link.unlink(missing_ok=True)  # of an ended process with the same id
-    link.symlink_to(place)
+    link.symlink_to(socket_path)
 
 
 def ask(question: Mapping[str, Any]) -> Any:
@@ -132,9 +132,9 @@ def ask(question: Mapping[str, Any]) -> Any:
             :func:`trinity.datasource.answers.answer`.
     """
     unknown: TrinityError | None = None
-    for place in _places():
+    for socket_path in _socket_paths():
         try:
-            found = _ask(place, json.dumps(question).encode() + b"\n")
+            found = _ask(socket_path, json.dumps(question).encode() + b"\n")
         except (ConnectionError, FileNotFoundError):
             continue  # the process has ended
         if "error" not in found:
@@ -150,9 +150,9 @@ def ask(question: Mapping[str, Any]) -> Any:
     )
 
 
-def _ask(place: str, question: bytes) -> dict[str, Any]:
+def _ask(socket_path: str, question: bytes) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(place)
+        connection.connect(socket_path)
         connection.sendall(question)
         with connection.makefile("rb") as answers:
             line = answers.readline()
@@ -162,7 +162,7 @@ def _ask(place: str, question: bytes) -> dict[str, Any]:
     return found
 
 
-def _places() -> Iterator[str]:
+def _socket_paths() -> Iterator[str]:
     """Yield the sockets of this user's processes, found by their links."""
     for folder in filter(None, os.environ.get(_FOLDERS, "").split(",")):
         for link in sorted(Path(folder).glob(f"{_LINK}*")):

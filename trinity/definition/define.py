@@ -34,8 +34,8 @@ def define_table(
             SYNTAX_ERROR (a DEFAULT), NOT_SUPPORTED.
     """
     canonical = canonical_properties(properties, property_prefixes)
-    place = name.schema, name.table
-    draft = TableDefinition(*place, tuple(columns), tuple(primary_key), (), canonical, catalog=name.catalog)
+    schema_and_name = name.schema, name.table
+    draft = TableDefinition(*schema_and_name, tuple(columns), tuple(primary_key), (), canonical, catalog=name.catalog)
     _check_columns(draft.full_name, columns)
     key = tuple(draft.column(name).name for name in primary_key)
     stored = [

@@ -25,7 +25,7 @@ Change = Callable[[TableDefinition], TableDefinition]
 
 FIRST: Final = ""
 
-Place = str | None
+Position = str | None
 """A column's position: after the column of that name, before all others (:data:`FIRST`), or at the end (None)."""
 
 _MEANING: Final = tuple(name for name, found in TABLE_PROPERTIES.items() if found.fixed)
@@ -35,7 +35,7 @@ _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 
 @public
-def added(definition: TableDefinition, column: Column, place: Place = None) -> TableDefinition:
+def added(definition: TableDefinition, column: Column, position: Position = None) -> TableDefinition:
     """Return the definition with one more column; older rows have its DEFAULT there, else NULL.
 
     Raises:
@@ -43,8 +43,8 @@ def added(definition: TableDefinition, column: Column, place: Place = None) -> T
             INVALID_ARGUMENTS for a hidden name.
     """
     _check_free(definition, column.name)
-    if place:
-        _visible(definition, place)
+    if position:
+        _visible(definition, position)
     check_column(definition.full_name, column)
     if not column.nullable:
         raise TrinityError(
@@ -59,19 +59,19 @@ def added(definition: TableDefinition, column: Column, place: Place = None) -> T
         column = replace(column, stored=_free(f"{column.name}_{column.field_id}", taken))
     hidden = [c for c in definition.columns if c.hidden]
     found = definition.with_columns([*definition.visible, column, *hidden])
-    return found if place is None else moved(found, column.name, place)
+    return found if position is None else moved(found, column.name, position)
 
 
 @public
-def moved(definition: TableDefinition, name: str, place: Place) -> TableDefinition:
+def moved(definition: TableDefinition, name: str, position: Position) -> TableDefinition:
     """Return the definition with a visible column moved. Raises COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
     column = _visible(definition, name)
     others = [c for c in definition.visible if c is not column]
     at = len(others)
-    if place == FIRST:
+    if position == FIRST:
         at = 0
-    elif place is not None:
-        before = _visible(definition, place)
+    elif position is not None:
+        before = _visible(definition, position)
         if before is column:
             raise TrinityError("INVALID_ARGUMENTS", f"Column '{column.name}' cannot be moved behind itself.")
         at = others.index(before) + 1

@@ -58,15 +58,15 @@ def run_demo(
         f"{findings.delivered:,} changes to {findings.truth.live + findings.truth.cancelled:,} flights, "
         f"{findings.late:,} of them delivered after a newer one, in {batches} micro-batches"
     )
-    place = Location.of(warehouse or str(output / "warehouse"))
-    if not place.on_disk and place.kind.scheme != "s3":
+    location = Location.of(warehouse or str(output / "warehouse"))
+    if not location.on_disk and location.kind.scheme != "s3":
         raise TrinityError(
             "NOT_SUPPORTED",
-            f"The demo cannot be at '{place}': the engines that it shows know folders and S3 alone.",
+            f"The demo cannot be at '{location}': the engines that it shows know folders and S3 alone.",
         )
-    with connect(str(place), catalogs=_catalogs(place, output), engine=engine) as session:
+    with connect(str(location), catalogs=_catalogs(location, output), engine=engine) as session:
         create_tables(session, CATALOGS)
-        _refuse_other_split(ObjectStore(place), batches)
+        _refuse_other_split(ObjectStore(location), batches)
         _load_all(session, stream, findings, console)
         _measure_all(session, findings, console)
         _second_scene(session, stream, findings, console)
@@ -77,12 +77,12 @@ def run_demo(
     return findings
 
 
-def _catalogs(place: Location, output: Path) -> dict[str, dict[str, str]]:
+def _catalogs(location: Location, output: Path) -> dict[str, dict[str, str]]:
     """Return the catalogs that a warehouse does not have by default."""
-    if place.on_disk:
+    if location.on_disk:
         return {}
     names = f"sqlite:///{output.resolve()}/iceberg.db"
-    return {"iceberg": {"connector": "iceberg", "warehouse": str(place.join("iceberg")), "uri": names}}
+    return {"iceberg": {"connector": "iceberg", "warehouse": str(location.join("iceberg")), "uri": names}}
 
 
 def _refuse_other_split(warehouse: ObjectStore, batches: int) -> None:

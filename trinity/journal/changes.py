@@ -123,8 +123,8 @@ class Changes:
     # -- the appends ------------------------------------------------------------------------------------
 
     def _key(self, age: str, of: str) -> list[exp.Expr]:
-        places = {c.name: place for place, c in enumerate(self.table.written)}
-        return [trees.column(f"{age}_{places[k]}", of) for k in self.table.key]
+        indexes = {c.name: index for index, c in enumerate(self.table.written)}
+        return [trees.column(f"{age}_{indexes[k]}", of) for k in self.table.key]
 
     def _same_key(self, left: list[exp.Expr], right: list[exp.Expr]) -> exp.Expr:
         pairs = zip(left, right, self.table.key, strict=True)

@@ -195,21 +195,21 @@ def _validated(kind: type[_Kind], value: Any, label: str) -> _Kind:
 
 
 def _problem(error: Any, value: Any) -> str:
-    """Return the text of a finding of pydantic: its place (schema and table by name, property), and the problem."""
-    place: list[str] = []
+    """Return the text of a finding of pydantic: its path (schema and table by name, property), and the problem."""
+    path: list[str] = []
     for step in error["loc"]:
         value = value[step] if isinstance(value, (dict, list)) and _has(value, step) else None
         if isinstance(step, int) and isinstance(value, dict) and "name" in value:
-            place[-1] = f"schema '{value['name']}'"
+            path[-1] = f"schema '{value['name']}'"
         elif step not in ("operand",):
-            place.append(str(step))
+            path.append(str(step))
     message = {"extra_forbidden": "unknown property", "missing": "missing"}.get(error["type"], error["msg"])
     if error["type"] == "extra_forbidden":
         known = [to_camel(f) for part in (_Model, _Schema, _Operand) for f in part.model_fields]
-        message += nearest(place[-1], known).rstrip("?")
-    if place[-1:] == ["journalVersionType"]:
+        message += nearest(path[-1], known).rstrip("?")
+    if path[-1:] == ["journalVersionType"]:
         message = f"Unknown version type {error['input']!r}; write TIMESTAMP or BIGINT"
-    return f"{', '.join(place)}: {message}"
+    return f"{', '.join(path)}: {message}"
 
 
 def _has(value: Any, step: Any) -> bool:
@@ -241,10 +241,10 @@ def _tables(schema: _Schema, label: str) -> list[JournalTable]:
             )
         for columns, what in [(key, "key"), *((u, "journalUniqueKeys") for u in unique)]:
             _check_columns(label, f"{where}, table '{name}', {what}", columns, versions)
-        place = (schema.name, name, operand.jdbc_schema or schema.name, name + operand.journal_suffix)
+        names = (schema.name, name, operand.jdbc_schema or schema.name, name + operand.journal_suffix)
         found.append(
             JournalTable(
-                *place, key, *versions, operand.journal_version_type, unique, catalog=operand.jdbc_catalog or ""
+                *names, key, *versions, operand.journal_version_type, unique, catalog=operand.jdbc_catalog or ""
             )
         )
     return found

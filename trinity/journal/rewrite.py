@@ -118,8 +118,8 @@ def parsed(text: str, dialect: str) -> exp.Expr:
         tree = sqlglot.parse_one(text, dialect=as_written(dialect))
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
-        place = f"Line {first.get('line')}, column {first.get('col')}: " if first else ""
-        raise TrinityError("SYNTAX_ERROR", f"{place}{first.get('description') or error}") from error
+        where = f"Line {first.get('line')}, column {first.get('col')}: " if first else ""
+        raise TrinityError("SYNTAX_ERROR", f"{where}{first.get('description') or error}") from error
     except (SqlglotError, ValueError) as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     return tree

@@ -135,10 +135,10 @@ class JournalModel:
         if schema:
             return self._exact(schema, name)
         path = (self.default_schema, *self.search_path) if self.default_schema in self.schemas else self.search_path
-        for place in path:
-            if (found := self._exact(place, name)) is not None:
+        for searched in path:
+            if (found := self._exact(searched, name)) is not None:
                 return found
-            if (place, name) in self.relations:
+            if (searched, name) in self.relations:
                 return None
         return None
 

@@ -18,14 +18,14 @@ from trinity.names import TableName
 
 @dataclass(frozen=True)
 class WriteRules:
-    """The rules of one table, and the places of its columns in a page. Picklable.
+    """The rules of one table, and the indexes of its columns in a page. Picklable.
 
     A deduplicate table has none: it takes any row.
     """
 
     table: TableName
     spec: MergeSpec
-    places: dict[str, int]
+    indexes: dict[str, int]
 
     def check(self, page: pa.RecordBatch) -> None:
         """Check a page of rows to be appended.
@@ -38,13 +38,13 @@ class WriteRules:
         if retracts is not None:
             self._check_retracts(page, retracts)
         for column, function in self.spec.functions.items():
-            self._check_values(column, function, page.column(self.places[column]).drop_null())
+            self._check_values(column, function, page.column(self.indexes[column]).drop_null())
 
     def _retracts(self, page: pa.RecordBatch) -> pa.Array | None:
         """Return the mask of the rows that take something back, or None when none does."""
         if self.spec.row_kind is None or self.spec.ignore_delete or self.spec.remove_on_delete:
             return None
-        mask = retracts(page.column(self.places[self.spec.row_kind]))
+        mask = retracts(page.column(self.indexes[self.spec.row_kind]))
         return mask if mask.true_count else None
 
     def _check_retracts(self, page: pa.RecordBatch, retracts: pa.Array) -> None:
@@ -66,7 +66,7 @@ class WriteRules:
         group = self.spec.group_of(column)
         if group is None:
             return rows
-        written = [pc.is_valid(page.column(self.places[c])) for c in group.sequence]
+        written = [pc.is_valid(page.column(self.indexes[c])) for c in group.sequence]
         return pc.and_(rows, reduce(pc.or_, written))
 
     def _check_retract(self, page: pa.RecordBatch, column: str, named: FieldFunction, rows: pa.Array) -> None:
@@ -79,7 +79,7 @@ class WriteRules:
                 f"function '{named.name}' of column '{column}' cannot take a value back; set "
                 f"'fields.{column}.ignore-retract' to leave the column as it is (D4)"
             )
-        if problem := function.bad_retract(page.column(self.places[column]).filter(rows).drop_null()):
+        if problem := function.bad_retract(page.column(self.indexes[column]).filter(rows).drop_null()):
             raise self._refused(f"function '{named.name}' of column '{column}' {problem} (D4)")
 
     def _check_values(self, column: str, named: FieldFunction, values: pa.Array) -> None:

@@ -63,8 +63,8 @@ class ValueSet:
         """Return True when one of the values may be within bounds. Of bounds of another type nothing is known."""
         try:
             if self.listed is not None:
-                place = bisect_left(self.listed, smallest)
-                return place < len(self.listed) and bool(self.listed[place] <= largest)
+                index = bisect_left(self.listed, smallest)
+                return index < len(self.listed) and bool(self.listed[index] <= largest)
             if self.excluded:
                 return bool(smallest != largest or smallest not in self.excluded)
             reaches, (low, high) = operator.lt if self.strict else operator.le, self.bounds

@@ -57,8 +57,8 @@ def _check_needs(hadoop: Any, buckets: Mapping[str, StoreOptions]) -> None:
         if lacking:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"Spark reaches '{store}' at {options.place} only when it is started with {', '.join(lacking)}, as in "
-                "spark_settings. They hold for all that it reads by such locations, so nobody else makes them.",
+                f"Spark reaches '{store}' at {options.service} only when it is started with {', '.join(lacking)}, as "
+                "in spark_settings. They hold for all that it reads by such locations, so nobody else makes them.",
             )
 
 

@@ -38,7 +38,7 @@ class RemoteCatalog:
 
     Attributes:
         module: the package of its format.
-        folder: the place of its tables on a disk or in a bucket; None where the session does not know it.
+        folder: the location of its tables on a disk or in a bucket; None where the session does not know it.
         needs_jvm: True when its tables there are changed through Spark's JVM.
     """
 
@@ -58,13 +58,13 @@ def open_remote(url: str) -> SparkSession:
 
     parts = urlsplit(url)
     if parts.scheme == "sc":  # pyspark starts others itself
-        place = parts.hostname or "", parts.port or _PORT
+        address = parts.hostname or "", parts.port or _PORT
         try:
-            socket.create_connection(place, _PATIENCE_S).close()
+            socket.create_connection(address, _PATIENCE_S).close()
         except OSError as error:
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"No server of Spark Connect answers at {place[0]}:{place[1]} ({error}). Start it, or correct the "
+                f"No server of Spark Connect answers at {address[0]}:{address[1]} ({error}). Start it, or correct the "
                 "address in spark.remote or SPARK_REMOTE.",
             ) from error
     return SparkSession.builder.remote(url).getOrCreate()
@@ -105,7 +105,7 @@ def _ask(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
 
 
 class _Mark(NamedTuple):
-    """An object beside a catalog's tables, by whose text the server is known to see the same place."""
+    """An object beside a catalog's tables, by whose text the server is known to see the same storage."""
 
     folder: str
     name: str

@@ -24,13 +24,13 @@ class Reflection:
         found: Session = opened.backend.session
         return found
 
-    def _place(self, session: Session, schema: str | None) -> tuple[str, str]:
+    def _schema_of(self, session: Session, schema: str | None) -> tuple[str, str]:
         return session.schema_name(split_name(schema) if schema else [session.current_schema])
 
     def _definition(self, connection: Connection, table: str, schema: str | None) -> TableDefinition:
         session = self._session(connection)
         try:
-            return session.table(TableName(*self._place(session, schema), table)).definition
+            return session.table(TableName(*self._schema_of(session, schema), table)).definition
         except TrinityError as error:
             if error.code not in ("TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND"):
                 raise
@@ -49,7 +49,7 @@ class Reflection:
     def get_table_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:
         """Return the tables of a schema, by default of the current one."""
         session = self._session(connection)
-        return session.list_tables(*self._place(session, schema))
+        return session.list_tables(*self._schema_of(session, schema))
 
     @reflection.cache
     def get_view_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:
@@ -67,7 +67,7 @@ class Reflection:
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
         """Return True if there is a table."""
         session = self._session(connection)
-        return session.table_exists(TableName(*self._place(session, schema), table_name))
+        return session.table_exists(TableName(*self._schema_of(session, schema), table_name))
 
     # -- tables -----------------------------------------------------------------------------------------
 

@@ -44,24 +44,24 @@ class _Files(FileSystemHandler):  # type: ignore[misc]
         return [self._info(path) for path in paths]
 
     def open_input_file(self, path: str) -> PythonFile:
-        return PythonFile(_Reading(self._place(path), self._client), mode="r")
+        return PythonFile(_Reading(self._location(path), self._client), mode="r")
 
     def open_input_stream(self, path: str) -> PythonFile:
         return self.open_input_file(path)
 
     def open_output_stream(self, path: str, metadata: Any) -> PythonFile:
-        return PythonFile(_Writing(self._place(path), self._client), mode="w")
+        return PythonFile(_Writing(self._location(path), self._client), mode="w")
 
-    def _place(self, path: str) -> Location:
+    def _location(self, path: str) -> Location:
         return Location(f"/{path.partition('/')[2]}", self._store)
 
     def _info(self, path: str) -> FileInfo:
         import obstore
 
-        place = self._place(path)
+        location = self._location(path)
         try:
-            with reporting_store_errors(str(place)):
-                found = obstore.head(self._client, place.key)
+            with reporting_store_errors(str(location)):
+                found = obstore.head(self._client, location.key)
         except FileNotFoundError:
             return FileInfo(path, FileType.NotFound)
         return FileInfo(path, FileType.File, size=found["size"], mtime=found["last_modified"])
@@ -101,12 +101,12 @@ def _unused(*args: object) -> NoReturn:
 class _Reading:
     """An object that pyarrow reads in parts."""
 
-    def __init__(self, place: Location, client: ObjectStore) -> None:
+    def __init__(self, location: Location, client: ObjectStore) -> None:
         import obstore
 
-        self._path = str(place)
+        self._path = str(location)
         with reporting_store_errors(self._path):
-            self._file = obstore.open_reader(client, place.key)
+            self._file = obstore.open_reader(client, location.key)
         self.closed = False
 
     def read(self, size: int = -1) -> Any:
@@ -138,12 +138,12 @@ class _Reading:
 class _Writing:
     """An object that is written, and appears whole once it is closed."""
 
-    def __init__(self, place: Location, client: ObjectStore) -> None:
+    def __init__(self, location: Location, client: ObjectStore) -> None:
         import obstore
 
-        self._path = str(place)
+        self._path = str(location)
         with reporting_store_errors(self._path):
-            self._file = obstore.open_writer(client, place.key)
+            self._file = obstore.open_writer(client, location.key)
         self.closed = False
 
     def write(self, data: Any) -> int:

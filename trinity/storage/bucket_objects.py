@@ -179,7 +179,7 @@ class BucketObjects:
 
         The object of the check stays: the next process finds it, and a killed process leaves nothing else.
         """
-        known = self.root.store, self._options.place
+        known = self.root.store, self._options.service
         with _proving:
             if known in _proven:
                 return

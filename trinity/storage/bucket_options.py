@@ -85,12 +85,12 @@ def claim_bucket(store: str, options: StoreOptions) -> None:
     """
     with _mutex:
         before = _known.get(store)
-        if before is not None and _users.get(store) and before.place != options.place:
+        if before is not None and _users.get(store) and before.service != options.service:
             kind = kind_of(store)
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"{kind.container.capitalize()} '{kind.bucket(store)}' is at {before.place} for another session of "
-                f"this process, and would be at {options.place}; a process knows one {kind.container} of a name. "
+                f"{kind.container.capitalize()} '{kind.bucket(store)}' is at {before.service} for another session of "
+                f"this process, and would be at {options.service}; a process knows one {kind.container} of a name. "
                 "Close that session first.",
             )
         _known[store] = options

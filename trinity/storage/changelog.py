@@ -49,11 +49,11 @@ class Changelog:
     """The changelog in one folder.
 
     Args:
-        place: the folder, absolute; it need not exist.
+        folder: the folder, absolute; it need not exist.
     """
 
-    def __init__(self, place: str | Location) -> None:
-        self.store = ObjectStore(place)
+    def __init__(self, folder: str | Location) -> None:
+        self.store = ObjectStore(folder)
 
     @cached_property
     def _names(self) -> frozenset[str]:

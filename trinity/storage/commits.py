@@ -584,6 +584,8 @@ class TableCommits(RowChanges):
     ) -> _T:
         """Load the newest version, check, commit, until no other writer is faster; see :func:`on_newest`.
 
+        For Trinity's own modules.
+
         Args:
             table: the table.
             use: checks, and commits by an attempt.
@@ -595,11 +597,14 @@ class TableCommits(RowChanges):
         """Delete the data files that no readable version needs, and return them."""
 
     def newest_definition(self, table: TableHandle) -> TableDefinition:
-        """Return the definition of the newest version, for a vacuum."""
+        """Return the definition of the newest version, for a vacuum. For Trinity's own modules."""
         return self.get_table_definition(replace(table, version=None))
 
     def oldest_kept(self, table: TableHandle, needed: int) -> int:
-        """Return the oldest version that is readable after a vacuum; by default the oldest one that it had to keep."""
+        """Return the oldest version that is readable after a vacuum; by default the oldest one that it had to keep.
+
+        For Trinity's own modules.
+        """
         return needed
 
     def commit(self, change: Change) -> CommitResult:

@@ -41,18 +41,18 @@ def sweep_dropped(root: Location, schema: str, names: NameLog, older_than_ms: in
         the removed objects.
     """
     found = [OWN_FOLDER.fullmatch(folder) for folder in sorted(set(ObjectStore(root.join(schema)).names()))]
-    places = {f"{schema}/{own[0]}": own["name"] for own in found if own}
-    histories = names.history(schema) if places else {}
+    known = {f"{schema}/{own[0]}": own["name"] for own in found if own}
+    histories = names.history(schema) if known else {}
     gone: list[Entry] = []
-    for place, name in places.items():
+    for relative, name in known.items():
         history = histories.get(name, ())
-        if _holds(history, place):
+        if _holds(history, relative):
             continue
-        store = ObjectStore(root.join(place))
+        store = ObjectStore(root.join(relative))
         there = store.list()
-        if _is_left(there, older_than_ms) and (_was_there(history, place) or _is_bare(there)):
+        if _is_left(there, older_than_ms) and (_was_there(history, relative) or _is_bare(there)):
             store.put(_GOING, b"")
-            if not _holds(names.history(schema, name).get(name, ()), place):
+            if not _holds(names.history(schema, name).get(name, ()), relative):
                 store.delete(entry.path for entry in there if entry.path != _GOING)
                 gone += there
             store.delete([_GOING])
@@ -69,14 +69,14 @@ def check_unswept(table: TableHandle) -> None:
         )
 
 
-def _holds(history: _History, place: str) -> bool:
+def _holds(history: _History, relative: str) -> bool:
     """Return whether the name now belongs to the table at a location."""
-    return _was_there(history[-1:], place)
+    return _was_there(history[-1:], relative)
 
 
-def _was_there(history: _History, place: str) -> bool:
+def _was_there(history: _History, relative: str) -> bool:
     """Return whether the name ever belonged to the table at a location."""
-    return any(facts is not None and facts["location"] == place for facts in history)
+    return any(facts is not None and facts["location"] == relative for facts in history)
 
 
 def _is_left(there: Sequence[Entry], older_than_ms: int) -> bool:

@@ -160,7 +160,7 @@ _REGION: Final = re.compile(r"<Region>([\w-]{1,40})</Region>|expecting '([\w-]{1
 def object_trouble(error: BaseException, path: str) -> TrinityError:
     """Return the error of a failed request about an object, by the library's error."""
     location, text = Location.of(path), plain_text(error)
-    place = options_known(location).place
+    service = options_known(location).service
     for signs, code, remedy in (*location.kind.causes, *_COMMON):
         if re.search(signs, f"{type(error).__name__} {text}", re.IGNORECASE):
             region = _REGION.search(text)
@@ -168,8 +168,8 @@ def object_trouble(error: BaseException, path: str) -> TrinityError:
             if code == "PERMISSION_DENIED" and is_granted(location):
                 remedy = _OF_GRANTED
             reason = remedy.format(bucket=location.bucket, region=named, reason=text[-160:].strip(". "))
-            return TrinityError(code, f"'{path}' at {place}: {reason}")
-    return TrinityError("FILESYSTEM_ERROR", f"'{path}' at {place} cannot be read or written: {text[:300]}.")
+            return TrinityError(code, f"'{path}' at {service}: {reason}")
+    return TrinityError("FILESYSTEM_ERROR", f"'{path}' at {service} cannot be read or written: {text[:300]}.")
 
 
 @contextmanager
@@ -193,7 +193,7 @@ def without_conditional_put(path: str) -> TrinityError:
     location = Location.of(path)
     return TrinityError(
         "CONFIGURATION_INVALID",
-        f"The store of {location.kind.container} '{location.bucket}' at {options_known(location).place} has no "
+        f"The store of {location.kind.container} '{location.bucket}' at {options_known(location).service} has no "
         "conditional put (put if there is none): of two commits at once one would be lost. Use a store, or a version "
         "of it, that has it.",
     )

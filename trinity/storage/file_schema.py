@@ -138,15 +138,15 @@ def _both(file: pa.Field, wanted: pa.Field) -> tuple[list[pa.Field], list[pa.Fie
 def _wanted_children(array: pa.StructArray, file: pa.StructType, wanted: pa.StructType) -> Iterator[pa.Array]:
     """Yield the wanted children of a struct."""
     theirs = _children(file)
-    by_id = {number: place for place, f in enumerate(theirs) if (number := _id(f)) is not None}
-    by_name = {f.name: place for place, f in enumerate(theirs)}
+    by_id = {number: index for index, f in enumerate(theirs) if (number := _id(f)) is not None}
+    by_name = {f.name: index for index, f in enumerate(theirs)}
     for field in _children(wanted):
         number = _id(field)
-        place = by_id.get(number) if number is not None and by_id else by_name.get(name_in_file(field))
-        if place is None:
+        index = by_id.get(number) if number is not None and by_id else by_name.get(name_in_file(field))
+        if index is None:
             yield pa.nulls(len(array), field.type)
         else:
-            yield conformed(array.field(place), theirs[place], field)
+            yield conformed(array.field(index), theirs[index], field)
 
 
 def _struct(children: Sequence[pa.Array], kind: pa.StructType, mask: pa.Array) -> pa.StructArray:

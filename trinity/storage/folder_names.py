@@ -87,7 +87,7 @@ class NamedFolders:
         self.root = root
         self._store = ObjectStore(root)
 
-    def place(self, *names: str) -> Location:
+    def folder(self, *names: str) -> Location:
         """Return the folder of a schema, or of a schema's table. Raises INVALID_ARGUMENTS."""
         return self.root.join(*map(folder_name, names))
 

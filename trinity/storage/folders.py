@@ -150,7 +150,7 @@ class FolderCatalog:
         """Make the folder. Raises SCHEMA_ALREADY_EXISTS, INVALID_ARGUMENTS (N1), FILESYSTEM_ERROR."""
         if schema == DEFAULT_SCHEMA:
             raise schema_taken(self.catalog, schema)
-        folder = self._named.place(schema)
+        folder = self._named.folder(schema)
         self._named.keep(schema)
         try:
             make_folder(self.root)
@@ -187,7 +187,7 @@ class FolderCatalog:
 
     def list_tables(self, schema: str) -> list[str]:
         """Return the names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
-        found = self._named.names(self._named.place(schema), self._is_table)
+        found = self._named.names(self._named.folder(schema), self._is_table)
         self.folder_of(schema)  # after the listing, since someone may drop the schema
         return found
 
@@ -196,14 +196,14 @@ class FolderCatalog:
 
     def folder_of(self, schema: str) -> Location:
         """Return the folder of a schema; that of ``default`` may not exist yet. Raises SCHEMA_NOT_FOUND."""
-        folder = self._named.place(schema)
+        folder = self._named.folder(schema)
         if schema != DEFAULT_SCHEMA and not is_folder(folder):
             raise self._no_schema(schema)
         return folder
 
     def get_table(self, schema: str, table: str) -> TableHandle | None:
         """Return the handle of a table, or None."""
-        folder = self._named.place(schema, table)
+        folder = self._named.folder(schema, table)
         if not (is_folder(folder) and self._is_table(folder)):
             return None
         return TableHandle(self.catalog, schema, table, str(folder))
@@ -217,7 +217,7 @@ class FolderCatalog:
         self.folder_of(schema)
         if self.get_table(schema, table):
             raise table_taken(f"{self.catalog}.{schema}.{table}")
-        folder = self._named.place(schema, table)
+        folder = self._named.folder(schema, table)
         check_free(folder, f"{self.catalog}.{schema}.{table}")
         self._named.keep(table)
         return TableHandle(self.catalog, schema, table, str(folder))
@@ -234,7 +234,7 @@ class FolderCatalog:
                 are no table's lie in the folder of the new name.
         """
         made = self.new_table(schema, name)
-        folder, to = self._named.place(table.schema, table.table), self._named.place(schema, name)
+        folder, to = self._named.folder(table.schema, table.table), self._named.folder(schema, name)
         with folder_lock(str(to.parent)):  # nobody drops the schema
             try:
                 if self.get_table(table.schema, table.table) is None:
@@ -257,7 +257,7 @@ class FolderCatalog:
         """Remove a table's folder, whole or not at all. Raises TABLE_NOT_FOUND, also for a folder that is no table."""
         if self.get_table(table.schema, table.table) is None:
             raise no_table(table.full_name)
-        folder = self._named.place(table.schema, table.table)
+        folder = self._named.folder(table.schema, table.table)
         try:
             move_to_trash(folder)
         except FileNotFoundError as error:

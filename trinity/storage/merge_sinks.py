@@ -124,39 +124,39 @@ class _Updates:
     """New versions of rows of a file.
 
     Attributes:
-        places: where the rows are in it, a part for each page.
+        positions: where the rows are in it, a part for each page.
         pages: the new versions, or the columns of them that are held.
     """
 
-    places: list[np.ndarray] = field(default_factory=list)
+    positions: list[np.ndarray] = field(default_factory=list)
     pages: list[pa.RecordBatch] = field(default_factory=list)
 
     def ordered(self) -> tuple[np.ndarray, pa.Table]:
-        """Return the places, ascending, and a row for each."""
-        places = np.concatenate(self.places)
-        order = np.argsort(places, kind="stable")
-        return places[order], pa.Table.from_batches(self.pages).take(as_arrow(order))
+        """Return the positions, ascending, and a row for each."""
+        positions = np.concatenate(self.positions)
+        order = np.argsort(positions, kind="stable")
+        return positions[order], pa.Table.from_batches(self.pages).take(as_arrow(order))
 
 
 @dataclass(frozen=True)
 class _Replaced:
     """New values for some rows of a file's columns; the rows' positions ascend."""
 
-    places: np.ndarray
+    positions: np.ndarray
     values: pa.Table
 
     def among(self, first: int, stored: pa.Table) -> pa.Table:
-        """Return the columns of rows of the file from a place on, as they are now; ``stored`` as they were."""
-        low, high = np.searchsorted(self.places, (first, first + len(stored)))
+        """Return the columns of rows of the file from a position on, as they are now; ``stored`` as they were."""
+        low, high = np.searchsorted(self.positions, (first, first + len(stored)))
         if low == high:
             return stored
         taken = np.arange(len(stored))
-        taken[self.places[low:high] - first] = len(stored) + np.arange(high - low)
+        taken[self.positions[low:high] - first] = len(stored) + np.arange(high - low)
         both = pa.concat_tables([stored, self.values.slice(low, high - low).cast(stored.schema)])
         return both.take(as_arrow(taken))
 
     def within(self, first: int, page: pa.RecordBatch) -> pa.RecordBatch:
-        """Return all columns of rows of the file from a place on, with these as they are now."""
+        """Return all columns of rows of the file from a position on, with these as they are now."""
         names = self.values.schema.names
         new = self.among(first, pa.Table.from_batches([page.select(names)])).combine_chunks()
         for name, column in zip(names, new.columns, strict=True):
@@ -233,8 +233,8 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
 
     def _hold(self, page: pa.RecordBatch) -> None:
         data = self._data(page.columns).select(self._held)
-        for file, places, mine in _by_file(page.column(len(self._storage) + 2)):
-            self._updates[file].places.append(places)
+        for file, positions, mine in _by_file(page.column(len(self._storage) + 2)):
+            self._updates[file].positions.append(positions)
             self._updates[file].pages.append(data.filter(mine))
         self._held_bytes += data.nbytes
         if self._held_bytes >= ROW_GROUP_BYTES.value and not self._merge.in_place:
@@ -253,12 +253,12 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         gone = np.unique(gone)
         if file not in self._updates:
             return None, gone
-        places, rows = self._updates[file].ordered()
-        if not np.isin(places, gone).all():
+        positions, rows = self._updates[file].ordered()
+        if not np.isin(positions, gone).all():
             return None, gone
         del self._updates[file]
         columns = rows.select([self._storage.field(n).name for n in self._carried_columns])
-        return _Replaced(places, columns), np.setdiff1d(gone, places, assume_unique=True)
+        return _Replaced(positions, columns), np.setdiff1d(gone, positions, assume_unique=True)
 
     def _copy_with_columns(self, path: str, replaced: _Replaced) -> bytes | None:
         """Write a file with the replaced columns, and the others as they are; None where all have to be encoded."""
@@ -286,13 +286,13 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         self, path: str, deleted: np.ndarray, replaced: _Replaced | None, sink: PageSink, groups: Sequence[int]
     ) -> None:
         """Write the rows of some row groups that stay."""
-        for places, page in read_ahead(self._stored(path, groups)):
-            assert isinstance(places, slice)
+        for positions, page in read_ahead(self._stored(path, groups)):
+            assert isinstance(positions, slice)
             if replaced is not None:
-                page = replaced.within(places.start, page)
-            low, high = np.searchsorted(deleted, (places.start, places.stop))
+                page = replaced.within(positions.start, page)
+            low, high = np.searchsorted(deleted, (positions.start, positions.stop))
             stays = np.ones(page.num_rows, dtype=bool)
-            stays[deleted[low:high] - places.start] = False
+            stays[deleted[low:high] - positions.start] = False
             sink.append_page(page.filter(as_arrow(stays)))
 
     def _stored(self, path: str, groups: Sequence[int]) -> Iterator[tuple[np.ndarray | slice, pa.RecordBatch]]:
@@ -300,16 +300,16 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
             yield from stored_row_groups(path, self._storage, lambda _: groups)
 
     def _delete(self, row_ids: pa.StructArray) -> None:
-        for file, places, _ in _by_file(row_ids):
-            self._positions[file].append(places)
+        for file, positions, _ in _by_file(row_ids):
+            self._positions[file].append(positions)
 
 
 def _by_file(row_ids: pa.StructArray) -> Iterator[tuple[str, np.ndarray, pa.BooleanArray]]:
-    """Yield each file of some row ids, the places of their rows in it, and True for these row ids."""
-    files, places = row_ids.field("file"), row_ids.field("pos")
+    """Yield each file of some row ids, the positions of their rows in it, and True for these row ids."""
+    files, positions = row_ids.field("file"), row_ids.field("pos")
     for file in files.unique().to_pylist():
         mine = pc.equal(files, file)
-        yield file, as_numpy(places.filter(mine)), mine
+        yield file, as_numpy(positions.filter(mine)), mine
 
 
 class _VersionMergeSink(_ParquetMergeSink):
@@ -329,12 +329,12 @@ class _VersionMergeSink(_ParquetMergeSink):
         self._definition = merge.insert.definition
         self._spec = merge_spec(self._definition)
         # a format may store columns under other names, so keys go by position
-        self._key = self._places(self._spec.key)
-        self._ordering = self._places(name for name in self._spec.ordering if name not in self._spec.key)
+        self._key = self._indexes(self._spec.key)
+        self._ordering = self._indexes(name for name in self._spec.ordering if name not in self._spec.key)
         self._filled: list[pa.Table] = []
         self._vacated: list[pa.StructArray] = []
 
-    def _places(self, names: Iterable[str]) -> list[int]:
+    def _indexes(self, names: Iterable[str]) -> list[int]:
         return [self._definition.place(name) for name in names]
 
     def finish(self) -> list[bytes]:
@@ -352,8 +352,8 @@ class _VersionMergeSink(_ParquetMergeSink):
         """Return True for each update that keeps its key: where it is late, the row stays as it was (M9)."""
         operation, row_ids = page.column(len(self._storage)), page.column(len(self._storage) + 2)
         same = as_numpy(pc.equal(operation, pa.scalar(int(Operation.UPDATE_INSERT), operation.type)))
-        for place in self._key:
-            new, old = _codes(pa.chunked_array([page.column(place)]), pa.chunked_array([self._old(row_ids, place)]))
+        for column in self._key:
+            new, old = _codes(pa.chunked_array([page.column(column)]), pa.chunked_array([self._old(row_ids, column)]))
             same = same & (new == old)
         return as_arrow(same)
 
@@ -371,8 +371,8 @@ class _VersionMergeSink(_ParquetMergeSink):
         old = self._identities([self._old(row_ids, i) for i in (*self._key, *self._ordering)])
         new = pa.concat_tables(self._filled)
         names, ordering = old.column_names[: len(self._key)], old.column_names[len(self._key) :]
-        places = as_arrow(np.arange(len(old)))
-        pairs = old.append_column("row", places).join(new, names, join_type="inner", right_suffix=" new")
+        positions = as_arrow(np.arange(len(old)))
+        pairs = old.append_column("row", positions).join(new, names, join_type="inner", right_suffix=" new")
         late = np.zeros(len(pairs), bool)
         for name in reversed(ordering):
             mine, its = _codes(pairs.column(name), pairs.column(f"{name} new"))
@@ -391,14 +391,14 @@ class _VersionMergeSink(_ParquetMergeSink):
         columns = [self._old(row_ids, i) for i in range(len(self._storage))]
         marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # not every table has one (U6)
         for name, value in marks.items():
-            place = self._definition.place(name)
-            kind = self._definition.columns[place].to_arrow().type
-            columns[place] = pa.repeat(pa.scalar(value, kind), len(row_ids)).cast(self._storage[place].type)
+            column = self._definition.place(name)
+            kind = self._definition.columns[column].to_arrow().type
+            columns[column] = pa.repeat(pa.scalar(value, kind), len(row_ids)).cast(self._storage[column].type)
         return pa.RecordBatch.from_arrays(columns, schema=self._storage)
 
-    def _old(self, row_ids: pa.StructArray, place: int) -> pa.Array:
+    def _old(self, row_ids: pa.StructArray, column: int) -> pa.Array:
         """Return a column of the row ids in storage form; NULL if they lack it."""
-        name, stored = self._definition.columns[place].name, self._storage[place].type
+        name, stored = self._definition.columns[column].name, self._storage[column].type
         index = row_ids.type.get_field_index(name)
         if index < 0:
             return pa.nulls(len(row_ids), stored)

@@ -79,8 +79,8 @@ class ObjectCatalog:
         self._check_schema(schema)
         if self._tables.find(schema, table):
             raise table_taken(f"{self.catalog}.{schema}.{table}")
-        place = f"{folder_name(schema)}/{own_folder(table)}"
-        return TableHandle(self.catalog, schema, table, str(self.root.join(place)))
+        folder = f"{folder_name(schema)}/{own_folder(table)}"
+        return TableHandle(self.catalog, schema, table, str(self.root.join(folder)))
 
     def name_table(self, table: TableHandle) -> TableHandle:
         try:

@@ -154,15 +154,15 @@ class NameLog:
         return next(iter(self._newest(*name).values()), None)
 
     def _put(self, name: tuple[str, ...], before: Entry | None, data: bytes, *, commits: bool = True) -> None:
-        first = f"{self._place(*name)}/{1:010d}"
+        first = f"{self._folder_of(*name)}/{1:010d}"
         self._store.put_if_absent(_behind(before.path) if before else first, data, commits=commits)
 
-    def _place(self, *name: str) -> str:
+    def _folder_of(self, *name: str) -> str:
         return "/".join((self._folder, *map(folder_name, name)))
 
     def _newest(self, *below: str) -> dict[str, Entry]:
         """Return spelled name -> its object of the highest number; objects are listed in the order of their numbers."""
-        return {entry.path.split("/")[-2]: entry for entry in self._store.list(self._place(*below))}
+        return {entry.path.split("/")[-2]: entry for entry in self._store.list(self._folder_of(*below))}
 
     def _read(self, entry: Entry) -> dict[str, Any]:
         def read() -> dict[str, Any]:

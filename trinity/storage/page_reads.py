@@ -78,13 +78,13 @@ def _plain_values(file: Any, column: ColumnPages, width: int, all_rows: int, row
     """Return integers of so many bytes, which are the last ones of each page."""
     counts = np.diff(np.append(column.first_rows, all_rows))
     starts = column.offsets + column.sizes - width * (counts + column.first_rows)
-    places = starts[column.pages_of(rows)] + width * rows
-    cuts = np.flatnonzero(np.diff(places) > _GAP) + 1
+    byte_offsets = starts[column.pages_of(rows)] + width * rows
+    cuts = np.flatnonzero(np.diff(byte_offsets) > _GAP) + 1
     kind, found = np.dtype(f"<i{width}"), np.empty(len(rows), f"<i{width}")
     for first, behind in zip(np.append(0, cuts).tolist(), np.append(cuts, len(rows)).tolist(), strict=True):
-        mine = places[first:behind] - places[first]
+        mine = byte_offsets[first:behind] - byte_offsets[first]
         size = int(mine[-1]) + width
-        data = file.read_at(size, int(places[first]))
+        data = file.read_at(size, int(byte_offsets[first]))
         if len(data) < size:
             raise OSError(f"it ends within column '{column.name}'")
         found[first:behind] = np.ndarray(size - width + 1, kind, data, strides=1)[mine]  # a value begins anywhere

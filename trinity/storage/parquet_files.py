@@ -76,13 +76,13 @@ def stored_row_groups(
     wanted: Callable[[pq.FileMetaData], Sequence[int]],
     rows_wanted: Callable[[pa.Schema, PagedGroup, int], np.ndarray | None] | None = None,
 ) -> Iterator[tuple[np.ndarray | slice, pa.RecordBatch]]:
-    """Yield pages of some row groups of a data file, each with the places of its rows. Raises as stored_pages.
+    """Yield pages of some row groups of a data file, each with the positions of its rows. Raises as stored_pages.
 
     Args:
         path: the file.
         storage: the wanted columns.
         wanted: chooses row groups by the footer.
-        rows_wanted: chooses rows of such a row group by its schema, its page index and the place of its first row,
+        rows_wanted: chooses rows of such a row group by its schema, its page index and the position of its first row,
             ascending; or returns None for all.
     """
     with open_parquet(path) as file:
@@ -101,30 +101,30 @@ def stored_row_groups(
                 first += page.num_rows
 
 
-def stored_rows(path: str, storage: pa.Schema, places: np.ndarray) -> Iterator[pa.RecordBatch]:
+def stored_rows(path: str, storage: pa.Schema, positions: np.ndarray) -> Iterator[pa.RecordBatch]:
     """Yield some rows of a data file, few ones by their pages alone. Raises as :func:`stored_pages`."""
 
     def groups(footer: pq.FileMetaData) -> list[int]:
         ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)])
-        found: list[int] = np.unique(np.searchsorted(ends, places, "right")).tolist()
+        found: list[int] = np.unique(np.searchsorted(ends, positions, "right")).tolist()
         return found
 
     def within(_: pa.Schema, group: PagedGroup, first: int) -> np.ndarray | None:
-        mine = _between(places, first, first + group.rows) - first
+        mine = _between(positions, first, first + group.rows) - first
         return mine if len(mine) <= group.rows * MOST_BY_PAGE else None
 
     # a bucket is asked for few large parts sooner than for many small ones
     by_page = within if ObjectStore(path).location.on_disk else None
     for found, page in stored_row_groups(path, storage, groups, by_page):
         if isinstance(found, slice):
-            mine = _between(places, found.start, found.stop) - found.start
+            mine = _between(positions, found.start, found.stop) - found.start
             page = page if len(mine) == page.num_rows else page.take(as_arrow(mine))
         if page.num_rows:
             yield page
 
 
-def _between(places: np.ndarray, first: int, end: int) -> np.ndarray:
-    return places[slice(*np.searchsorted(places, (first, end)))]
+def _between(positions: np.ndarray, first: int, end: int) -> np.ndarray:
+    return positions[slice(*np.searchsorted(positions, (first, end)))]
 
 
 def _pages(

@@ -197,11 +197,11 @@ class ParquetPageSink(PageSink):
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS.value)
 
     def _stamped(self, table: pa.Table) -> pa.Table:
-        place = table.schema.get_field_index(STAMP)
-        if self._target.stamp is None or place < 0:
+        index = table.schema.get_field_index(STAMP)
+        if self._target.stamp is None or index < 0:
             return table
-        stamps = pc.fill_null(table.column(place), self._target.stamp)
-        return table.set_column(place, table.schema.field(place), stamps)
+        stamps = pc.fill_null(table.column(index), self._target.stamp)
+        return table.set_column(index, table.schema.field(index), stamps)
 
 
 def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, Any]:
@@ -428,10 +428,10 @@ def _filled(values: pa.Array, kind: pa.DataType) -> pa.Array:
         return values
     if values.null_count:
         present = pc.is_valid(values)
-        places = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
+        indexes = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
         nothing = pa.array([None], kind)  # with Arrow's empty values within
         found = pa.concat_arrays([_filled(values.drop_null(), kind), nothing])
-        return found.take(pc.if_else(present, places, len(found) - 1))
+        return found.take(pc.if_else(present, indexes, len(found) - 1))
     if pa.types.is_struct(kind):
         parts = [_part(part, field) for part, field in zip(values.flatten(), kind, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=list(kind))

@@ -66,13 +66,13 @@ class PositionDeletes(Deletes):
         try:
             with open_parquet(path) as file:
                 rows = file.read([_POS] if self.of is None else [_PATH, _POS])
-            places: np.ndarray = as_numpy(rows.column(_POS))
+            positions: np.ndarray = as_numpy(rows.column(_POS))
         except (OSError, MemoryError, pa.ArrowException, KeyError) as error:
             raise unreadable_deletes(path, error) from error
         if self.of is None:
-            return places
+            return positions
         mine: np.ndarray = as_numpy(pc.equal(rows.column(_PATH), self.of))
-        return np.compress(mine, places)
+        return np.compress(mine, positions)
 
     def to_dict(self, store: ObjectStore) -> dict[str, Any]:
         """Return a JSON-ready form with paths relative to a table's store, which :meth:`from_dict` reads."""
@@ -212,11 +212,11 @@ _MAGIC: Final = struct.pack("<I", 1681511377)
 """The first bytes of a vector."""
 
 
-def vector_of(places: np.ndarray) -> bytes:
+def vector_of(positions: np.ndarray) -> bytes:
     """Return the deletion vector of positions."""
     from pyroaring import BitMap64
 
-    bits = BitMap64(places.astype(np.uint64))
+    bits = BitMap64(positions.astype(np.uint64))
     bits.run_optimize()
     return _MAGIC + bytes(bits.serialize())
 
@@ -226,7 +226,7 @@ def in_frame(vector: bytes) -> bytes:
     return len(vector).to_bytes(4, "big") + vector + zlib.crc32(vector).to_bytes(4, "big")
 
 
-def places_in(vector: bytes) -> np.ndarray:
+def positions_in(vector: bytes) -> np.ndarray:
     """Return the positions of a deletion vector, ascending. Raises ValueError for other bytes."""
     from pyroaring import BitMap64
 
@@ -235,8 +235,8 @@ def places_in(vector: bytes) -> np.ndarray:
     return np.asarray(BitMap64.deserialize(vector[len(_MAGIC) :]).to_array()).astype(np.int64)
 
 
-def places_in_file(path: str, offset: int, size: int) -> np.ndarray:
-    """Return the places of a vector in a file.
+def positions_in_file(path: str, offset: int, size: int) -> np.ndarray:
+    """Return the positions of a vector in a file.
 
     Args:
         path: the file.
@@ -252,6 +252,6 @@ def places_in_file(path: str, offset: int, size: int) -> np.ndarray:
         length, vector, check = found[:4], found[4:-4], found[-4:]
         if length != size.to_bytes(4, "big") or check != zlib.crc32(vector).to_bytes(4, "big"):
             raise ValueError("its checksum is another one")
-        return places_in(vector)
+        return positions_in(vector)
     except (OSError, MemoryError, ValueError) as error:
         raise unreadable_deletes(path, error) from error

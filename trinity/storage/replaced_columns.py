@@ -44,7 +44,7 @@ _OFFSETS: Final = (9, 10, 11)
 """Fields of a column chunk's metadata: where pages, index page and dictionary are."""
 _BLOOM: Final = (14, 15)
 Replacement = Callable[[int, pa.Table], pa.Table]
-"""Returns the new columns of a row group, given the place of its first row and the stored ones, in storage form."""
+"""Returns the new columns of a row group, given the position of its first row and the stored ones, in storage form."""
 
 
 def with_replaced_columns(

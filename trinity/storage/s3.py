@@ -78,7 +78,7 @@ class S3Options(StoreOptions):
     virtual_hosted_style: bool = False
 
     @property
-    def place(self) -> str:
+    def service(self) -> str:
         """The service, for messages."""
         return self.resolved().endpoint or f"Amazon S3 in {self.resolved().region or 'us-east-1'}"
 

@@ -74,7 +74,7 @@ class StoreOptions(Options):
         return self.model_copy(update=found)
 
     @property
-    def place(self) -> str:
+    def service(self) -> str:
         """The service, for messages."""
         return self.resolved().endpoint or self.usual
 

@@ -332,6 +332,7 @@ class VersionedMetadata(TableCommits):
     def run_attempts(
         self, table: TableHandle, use: Callable[[TableAttempt[Any]], _T], known: TableDefinition | None = None
     ) -> _T:
+        """For Trinity's own modules."""
         known = known or self._newest(table).definition
         return on_newest(table, known, lambda newest: use(_Attempt(newest, self._newest(newest), self)))
 

@@ -44,17 +44,17 @@ def with_plain_comparisons(text: str) -> str:
 
 
 def _comparison_edits(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, str]]:
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.token_type not in (TokenType.BETWEEN, TokenType.IN):
             continue
-        negated = place > 0 and tokens[place - 1].token_type is TokenType.NOT
-        first = _operand(tokens, place - negated)
+        negated = index > 0 and tokens[index - 1].token_type is TokenType.NOT
+        first = _operand(tokens, index - negated)
         found = (
-            _between(text, tokens, place) if token.token_type is TokenType.BETWEEN else _in_list(text, tokens, place)
+            _between(text, tokens, index) if token.token_type is TokenType.BETWEEN else _in_list(text, tokens, index)
         )
         if first is None or found is None or not _ends_condition(tokens, found[0]):
             continue
-        column = text[tokens[first].start : tokens[place - negated - 1].end + 1]
+        column = text[tokens[first].start : tokens[index - negated - 1].end + 1]
         condition = found[1].replace("\0", column)
         yield tokens[first].start, tokens[found[0] - 1].end + 1, f"(NOT {condition})" if negated else condition
 
@@ -70,25 +70,25 @@ def _operand(tokens: Sequence[Token], end: int) -> int | None:
     return first if first == 0 or tokens[first - 1].text.upper() in _WORDS_BEFORE else None
 
 
-def _ends_condition(tokens: Sequence[Token], place: int) -> bool:
-    return place == len(tokens) or tokens[place].text.upper().split()[0] in _WORDS_AFTER
+def _ends_condition(tokens: Sequence[Token], index: int) -> bool:
+    return index == len(tokens) or tokens[index].text.upper().split()[0] in _WORDS_AFTER
 
 
-def _between(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
+def _between(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str] | None:
     """Return the index after ``BETWEEN 'a' AND 'b'``, and the comparisons, with NUL for the column."""
-    kinds = [t.token_type for t in tokens[place + 1 : place + 4]]
+    kinds = [t.token_type for t in tokens[index + 1 : index + 4]]
     if kinds != [TokenType.STRING, TokenType.AND, TokenType.STRING]:
         return None
-    low, high = (text[t.start : t.end + 1] for t in (tokens[place + 1], tokens[place + 3]))
-    return place + 4, f"(\0 >= {low} AND \0 <= {high})"
+    low, high = (text[t.start : t.end + 1] for t in (tokens[index + 1], tokens[index + 3]))
+    return index + 4, f"(\0 >= {low} AND \0 <= {high})"
 
 
-def _in_list(text: str, tokens: Sequence[Token], place: int) -> tuple[int, str] | None:
+def _in_list(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str] | None:
     """Return the index after ``IN ('a', NULL)``, and the IN without NULL, with NUL for the column."""
-    if place + 1 >= len(tokens) or tokens[place + 1].token_type is not TokenType.L_PAREN:
+    if index + 1 >= len(tokens) or tokens[index + 1].token_type is not TokenType.L_PAREN:
         return None
-    end = next((n for n in range(place, len(tokens)) if tokens[n].token_type is TokenType.R_PAREN), len(tokens))
-    values, commas = tokens[place + 2 : end : 2], tokens[place + 3 : end : 2]
+    end = next((n for n in range(index, len(tokens)) if tokens[n].token_type is TokenType.R_PAREN), len(tokens))
+    values, commas = tokens[index + 2 : end : 2], tokens[index + 3 : end : 2]
     listed = all(t.token_type in _TEXT for t in values) and all(t.token_type is TokenType.COMMA for t in commas)
     texts = [text[t.start : t.end + 1] for t in values if t.token_type is TokenType.STRING]
     if not listed or not texts or len(texts) == len(values) or len(commas) != len(values) - 1:

@@ -1,4 +1,4 @@
-"""Parameters of a statement: their places in its text, and their values as literals of Spark's SQL.
+"""Parameters of a statement: their positions in its text, and their values as literals of Spark's SQL.
 
 A literal is escaped by its type. The resulting text is read with Spark's variable substitution off (N2).
 """
@@ -62,9 +62,9 @@ def number(sql: str, dialect: str) -> Numbered:
         if token.token_type is TokenType.PARAMETER and token.text == "$":
             raise TrinityError("SYNTAX_ERROR", f"Line {token.line}: parameters are written '?', not '$1'.")
         if _is_parameter(token, before):
-            place = token.start + token.text.index("?")
-            pieces.append(sql[start:place])
-            start = place + 1
+            at = token.start + token.text.index("?")
+            pieces.append(sql[start:at])
+            start = at + 1
     pieces.append(sql[start : tokens[-1].end + 1])
     found = Numbered("", len(pieces) - 1, tuple(tokens), tuple(pieces))
     # sqlglot reads $1,$2 as the beginning of a string between dollars; filled() separates them
@@ -139,11 +139,11 @@ def _with_literal_values(numbered: Numbered, values: Sequence[Any], dialect: str
     """Return the statement with literals. A list that stands alone behind IN is spelled as what IN takes."""
 
     def spelled(before: str, value: Any, after: str) -> str:
-        value, place = to_python(value), _AFTER_IN.search(before)
-        if not isinstance(value, (list, tuple)) or not place:
+        value, at = to_python(value), _AFTER_IN.search(before)
+        if not isinstance(value, (list, tuple)) or not at:
             return _in_dialect(literal(value), dialect)
         listed = ", ".join(_in_dialect(literal(item), dialect) for item in value) or "SELECT NULL WHERE FALSE"
-        if not place[1]:
+        if not at[1]:
             return f"({listed})"
         return listed if after.lstrip().startswith(")") else _in_dialect(literal(value), dialect)
 

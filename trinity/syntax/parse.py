@@ -1,4 +1,4 @@
-"""From text to one parsed statement, whose nodes know their places in the text."""
+"""From text to one parsed statement, whose nodes know their positions in the text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[
 
 
 class TrinitySpark(Spark):
-    """Spark's SQL, with the places of time travel clauses, the texts of SELECT lists, and syntax that sqlglot lacks."""
+    """Spark's SQL, with positions of time travel clauses, texts of SELECT lists, and syntax that sqlglot lacks."""
 
     class Tokenizer(Spark.Tokenizer):
         """Spark's tokens; since Spark 4 a doubled quote in a string stands for one."""
@@ -341,12 +341,14 @@ def _parse_error(error: ParseError) -> TrinityError:
 
 
 def _token_error(text: str, error: TokenError) -> TrinityError:
-    place = re.search(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__ or error))
-    if place is None:
+    unclosed = re.search(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__ or error))
+    if unclosed is None:
         return TrinityError("SYNTAX_ERROR", f"The statement cannot be read: {error}.")
     # sqlglot gives the line where the unfinished token ends, and no usable column
-    line = text.count("\n", 0, max(text.rfind(place[1]), 0)) + 1
-    return TrinityError("SYNTAX_ERROR", f"Line {line}: text in {place[1]} is not closed; add the missing {place[1]}.")
+    line = text.count("\n", 0, max(text.rfind(unclosed[1]), 0)) + 1
+    return TrinityError(
+        "SYNTAX_ERROR", f"Line {line}: text in {unclosed[1]} is not closed; add the missing {unclosed[1]}."
+    )
 
 
 _QUERIES: Final = ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "MAP", "REDUCE")

@@ -124,21 +124,21 @@ def _is_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
     """Return True when NULL has the effect of FALSE in the predicate's place, and Spark's join gives one of them."""
     if not isinstance(node, exp.In):
         return False  # Spark has no ANY
-    place = _outside_parentheses(node)
-    negated = isinstance(place.parent, exp.Not)
+    outer = _outside_parentheses(node)
+    negated = isinstance(outer.parent, exp.Not)
     if negated:
-        assert place.parent is not None
-        place = _outside_parentheses(place.parent)
-    while isinstance(place.parent, exp.And | exp.Or | exp.Paren) and place.parent is not holder:
-        place = place.parent
-    above = place.parent
-    if negated and _within_join(place, holder, use):  # there Spark's join makes NULL TRUE
+        assert outer.parent is not None
+        outer = _outside_parentheses(outer.parent)
+    while isinstance(outer.parent, exp.And | exp.Or | exp.Paren) and outer.parent is not holder:
+        outer = outer.parent
+    above = outer.parent
+    if negated and _within_join(outer, holder, use):  # there Spark's join makes NULL TRUE
         return False
     if above is holder:
         return use is not Use.VALUE
     if isinstance(above, exp.If):
         searched = not isinstance(above.parent, exp.Case) or above.parent.this is None
-        return searched and above.this is place
+        return searched and above.this is outer
     filtering = isinstance(above, exp.Where) and not isinstance(above.parent, exp.Filter)
     return filtering or isinstance(above, exp.Having | exp.Join)
 
@@ -149,8 +149,8 @@ def _outside_parentheses(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _within_join(place: exp.Expr, holder: exp.Expr, use: Use) -> bool:
-    above = place.parent
+def _within_join(outer: exp.Expr, holder: exp.Expr, use: Use) -> bool:
+    above = outer.parent
     while above is not None and above is not holder and not isinstance(above, exp.Query):
         if isinstance(above, exp.Join):
             return True

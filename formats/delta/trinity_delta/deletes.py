@@ -16,8 +16,8 @@ from trinity.spi import DataFile, Deletes, DeleteSink, RewriteTableHandle, SinkI
 from trinity.storage import DeletesFragment, Location, ObjectStore
 from trinity.storage.position_deletes import (
     in_frame,
-    places_in,
-    places_in_file,
+    positions_in,
+    positions_in_file,
     unreadable_deletes,
     vector_of,
     with_earlier,
@@ -69,14 +69,14 @@ class DeletionVector(Deletes):
 
     Attributes:
         kind: ``storageType`` in Delta's log: ``u`` by an id, ``p`` by a path, ``i`` in the log itself.
-        place: ``pathOrInlineDv`` in Delta's log.
+        path_or_inline: ``pathOrInlineDv`` in Delta's log.
         size: bytes of the bitmap.
         offset: where it begins in its file; None for one in the log.
         file: absolute path of its file; None for one in the log.
     """
 
     kind: str
-    place: str
+    path_or_inline: str
     size: int
     offset: int | None = None
     file: str | None = None
@@ -87,15 +87,15 @@ class DeletionVector(Deletes):
 
     def positions(self) -> pa.Int64Array:
         if self.file is not None:
-            return as_arrow(places_in_file(self.file, self.offset or 0, self.size))
+            return as_arrow(positions_in_file(self.file, self.offset or 0, self.size))
         try:
-            return as_arrow(places_in(from_z85(self.place)[: self.size]))
+            return as_arrow(positions_in(from_z85(self.path_or_inline)[: self.size]))
         except (ValueError, KeyError) as error:
             raise unreadable_deletes("_delta_log", error) from error
 
     def to_action(self) -> dict[str, Any]:
         """Return the ``deletionVector`` of an action of Delta's log."""
-        known = {"storageType": self.kind, "pathOrInlineDv": self.place, "offset": self.offset}
+        known = {"storageType": self.kind, "pathOrInlineDv": self.path_or_inline, "offset": self.offset}
         body = {**known, "sizeInBytes": self.size, "cardinality": self.rows}
         return {key: value for key, value in body.items() if value is not None}
 
@@ -106,17 +106,18 @@ def deletion_vector(store: ObjectStore, vector: Mapping[str, Any]) -> DeletionVe
     Raises:
         TrinityError: BAD_DATA for a kind that Delta's protocol does not have.
     """
-    kind, place = str(vector["storageType"]), str(vector["pathOrInlineDv"])
-    found = DeletionVector(vector["cardinality"], kind, place, vector["sizeInBytes"], vector.get("offset"))
+    kind, path_or_inline = str(vector["storageType"]), str(vector["pathOrInlineDv"])
+    found = DeletionVector(vector["cardinality"], kind, path_or_inline, vector["sizeInBytes"], vector.get("offset"))
     if kind == _INLINE:
         return found
     if kind == _ABSOLUTE:
-        return replace(found, file=Location.of(place).path)
-    if kind != _RELATIVE or len(place) < _ID_LENGTH:
+        return replace(found, file=Location.of(path_or_inline).path)
+    if kind != _RELATIVE or len(path_or_inline) < _ID_LENGTH:
         raise TrinityError(
-            "BAD_DATA", f"Delta's log of '{store.root}' has a deletion vector of an unknown kind: '{kind}', '{place}'."
+            "BAD_DATA",
+            f"Delta's log of '{store.root}' has a deletion vector of an unknown kind: '{kind}', '{path_or_inline}'.",
         )
-    folder, code = place[:-_ID_LENGTH], place[-_ID_LENGTH:]
+    folder, code = path_or_inline[:-_ID_LENGTH], path_or_inline[-_ID_LENGTH:]
     name = _name(uuid.UUID(bytes=from_z85(code)))
     return replace(found, file=store.path(f"{folder}/{name}" if folder else name))
 
@@ -143,11 +144,11 @@ class DeletionVectorSink(DeleteSink):
 
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
         """Add the file's vector: the positions, and those deleted before."""
-        places, offset = with_earlier(file, positions), len(self._data)
-        bits = vector_of(places)
+        deleted, offset = with_earlier(file, positions), len(self._data)
+        bits = vector_of(deleted)
         framed = in_frame(bits)
         self._data += framed
-        vector = DeletionVector(len(places), _RELATIVE, to_z85(self._id.bytes), len(bits), offset)
+        vector = DeletionVector(len(deleted), _RELATIVE, to_z85(self._id.bytes), len(bits), offset)
         self._made.append((file.path, vector.to_action(), len(framed)))
 
     def finish(self) -> list[bytes]:

@@ -118,8 +118,8 @@ class SparkNames:
             raise self._trouble(error) from error
 
     def _ask(self, words: str, *names: str) -> list[Row]:
-        place = ".".join(map(quoted, (self._spark_catalog, *names)))
-        return self._context.spark().sql(f"{words} {place}").collect()
+        full_name = ".".join(map(quoted, (self._spark_catalog, *names)))
+        return self._context.spark().sql(f"{words} {full_name}").collect()
 
     def _trouble(self, error: PySparkException) -> TrinityError:
         if (error.getCondition() or "").startswith(_NO_CATALOG):

@@ -112,10 +112,10 @@ def _property(metadata: TableMetadata, schema_id: int, version: int) -> str:
     such as the column for stamps.
     """
     keys = [key for key in metadata.properties if key.startswith(f"{DEFINITION}.")]
-    places = {key: key.removeprefix(f"{DEFINITION}.").split(".") for key in keys}
-    known = {tuple(map(int, place)): key for key, place in places.items()}
-    same = [place for place in known if len(place) == 2 and place[0] == schema_id and place[1] >= version]
-    later = [place for place in known if len(place) == 1 and place[0] >= schema_id != metadata.current_schema_id]
+    suffixes = {key: key.removeprefix(f"{DEFINITION}.").split(".") for key in keys}
+    known = {tuple(map(int, suffix)): key for key, suffix in suffixes.items()}
+    same = [suffix for suffix in known if len(suffix) == 2 and suffix[0] == schema_id and suffix[1] >= version]
+    later = [suffix for suffix in known if len(suffix) == 1 and suffix[0] >= schema_id != metadata.current_schema_id]
     return known[min(same or later)] if same or later else DEFINITION
 
 

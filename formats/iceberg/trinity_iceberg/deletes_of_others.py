@@ -24,7 +24,7 @@ from trinity.storage import Cache, ObjectStore
 from trinity.storage.file_schema import FIELD_ID, in_file
 from trinity.storage.location import local_path
 from trinity.storage.parquet_files import reporting_unreadable_file, stored_pages
-from trinity.storage.position_deletes import FRAME, places_in_file, unreadable_deletes
+from trinity.storage.position_deletes import FRAME, positions_in_file, unreadable_deletes
 from trinity_iceberg.deletes import delete_entries, path_bounds, target_path
 from trinity_iceberg.manifests import read_entries
 from trinity_iceberg.schema import storage_schema
@@ -167,7 +167,7 @@ def _columns(table: Table, schema: Schema, entry: ManifestEntry) -> pa.Schema | 
 
 
 def _bytes(found: Mapping[str, np.ndarray]) -> int:
-    return sum(places.nbytes for places in found.values())
+    return sum(positions.nbytes for positions in found.values())
 
 
 _positions: Final[Cache[str, Mapping[str, np.ndarray]]] = Cache(_KEPT_BYTES, _bytes)
@@ -176,19 +176,19 @@ _rows: Final[Cache[tuple[str, pa.Schema], pa.Table]] = Cache(_KEPT_BYTES, lambda
 
 
 def _by_position(path: str) -> Mapping[str, np.ndarray]:
-    """Return data file -> its places in a file of positions. Raises BAD_DATA for one that is missing or corrupt."""
+    """Return data file -> its positions in a file of them. Raises BAD_DATA for one that is missing or corrupt."""
 
     def read() -> Mapping[str, np.ndarray]:
         rows = _read(path, _POSITIONS)
         named = rows.column(0).combine_chunks().dictionary_encode()
-        numbers, places = as_numpy(named.indices), as_numpy(rows.column(1))
-        return {name: places[numbers == number] for number, name in enumerate(named.dictionary.to_pylist())}
+        numbers, positions = as_numpy(named.indices), as_numpy(rows.column(1))
+        return {name: positions[numbers == number] for number, name in enumerate(named.dictionary.to_pylist())}
 
     return _positions.get(path, read)
 
 
 def _in_vectors(path: str, name: str) -> np.ndarray:
-    """Return the places of a data file in a file of deletion vectors. Raises as :func:`_by_position`."""
+    """Return the deleted positions of a data file in a file of deletion vectors. Raises as :func:`_by_position`."""
 
     def read() -> Mapping[str, tuple[int, int]]:
         store = ObjectStore(path)
@@ -200,11 +200,11 @@ def _in_vectors(path: str, name: str) -> np.ndarray:
             raise unreadable_deletes(path, error) from error
 
     found = _vectors.get(path, read).get(name)
-    return np.empty(0, np.int64) if found is None else places_in_file(path, found[0], found[1] - FRAME)
+    return np.empty(0, np.int64) if found is None else positions_in_file(path, found[0], found[1] - FRAME)
 
 
 def _equal_rows(path: str, deletes: _EqualityDeletes) -> np.ndarray:
-    """Return the places of a data file's rows that are equal to a deleted one, NULL to NULL. Raises BAD_DATA."""
+    """Return the positions of a data file's rows that are equal to a deleted one, NULL to NULL. Raises BAD_DATA."""
     with reporting_unreadable_file(path):
         rows = pa.Table.from_batches(stored_pages(path, deletes.in_data), deletes.in_data)
     gone = _rows.get((deletes.path, deletes.columns), lambda: _read(deletes.path, deletes.columns))

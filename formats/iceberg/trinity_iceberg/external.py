@@ -99,9 +99,9 @@ def _maps_names(table: Table) -> bool:
     return TableProperties.DEFAULT_NAME_MAPPING in table.properties
 
 
-def _file_io(java: Any, session: Any, place: Location) -> Any:
+def _file_io(java: Any, session: Any, location: Location) -> Any:
     """Return Iceberg's file access for a table: Hadoop's; or S3's, with a key that the catalog handed out."""
-    credential = None if place.on_disk else credential_of(place)
+    credential = None if location.on_disk else credential_of(location)
     if credential is None:
         hadoop = session.sessionState().newHadoopConf()
         hadoop.setIfUnset(*HADOOP_S3)

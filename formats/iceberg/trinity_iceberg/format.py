@@ -141,8 +141,8 @@ def _jdbc(uri: str) -> dict[str, str]:
     scheme, _, rest = uri.partition("://")
     if scheme.startswith("sqlite"):
         return {"uri": f"jdbc:sqlite:{rest.partition('?')[0].removeprefix('/')}"}
-    who, _, place = rest.rpartition("@")
-    found = {"uri": f"jdbc:{scheme.partition('+')[0]}://{place}"}
+    who, _, address = rest.rpartition("@")
+    found = {"uri": f"jdbc:{scheme.partition('+')[0]}://{address}"}
     for name, value in zip(("jdbc.user", "jdbc.password"), who.split(":", 1), strict=False):
         found |= {name: unquote(value)} if value else {}
     return found
@@ -225,7 +225,7 @@ def _vending(name: str, options: IcebergOptions) -> Catalog:
     properties = options.properties()
     for option in ("type", *(known for known in properties if known.lower() == DELEGATION.lower())):
         properties.pop(option, None)  # PyIceberg asks for keys on its own
-    return VendingCatalog(name, options.place, **properties)
+    return VendingCatalog(name, options.known_store, **properties)
 
 
 class IcebergFormat(Format):

@@ -106,14 +106,14 @@ def _guards(name: str, sizes: Mapping[str, int]) -> tuple[TableUpdate, ...]:
     files = [
         StatisticsFile.model_validate(
             {
-                "snapshot-id": -(_group(name) * _FILES + place + 1),
+                "snapshot-id": -(_group(name) * _FILES + index + 1),
                 "statistics-path": Location.of(path).format_uri,
                 "file-size-in-bytes": size,
                 "file-footer-size-in-bytes": 0,
                 "blob-metadata": [],
             }
         )
-        for place, (path, size) in enumerate(islice(sizes.items(), _FILES))
+        for index, (path, size) in enumerate(islice(sizes.items(), _FILES))
     ]
     return tuple(SetStatisticsUpdate.model_validate({"statistics": file}) for file in files)
 

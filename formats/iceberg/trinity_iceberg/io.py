@@ -41,10 +41,10 @@ class StoredFile(InputFile, OutputFile):
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
-        place = Location.of(location)
-        self._store, self._name = ObjectStore(place.parent), place.name
-        self._path = str(place)
-        self._kept = not place.on_disk and _UNIQUE.search(self._name) is not None
+        file_location = Location.of(location)
+        self._store, self._name = ObjectStore(file_location.parent), file_location.name
+        self._path = str(file_location)
+        self._kept = not file_location.on_disk and _UNIQUE.search(self._name) is not None
 
     def __len__(self) -> int:
         """Return the number of bytes. Raises FileNotFoundError."""

@@ -136,8 +136,8 @@ class NewManifests:
         """
         output, own = self._table.io.new_output(self._new_path("m")), spec or self._table.spec()
         version, codec = self._table.metadata.format_version, self._compression()
-        place = (own, schema or schema_with(self._table.metadata, own), output, self._snapshot_id, codec)
-        written = write_manifest(version, *place) if writer is None else writer(*place)
+        arguments = (own, schema or schema_with(self._table.metadata, own), output, self._snapshot_id, codec)
+        written = write_manifest(version, *arguments) if writer is None else writer(*arguments)
         live = list[ManifestEntry]()
         with writing(self._table), written as opened:
             for entry in entries:

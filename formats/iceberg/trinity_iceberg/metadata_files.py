@@ -167,9 +167,9 @@ def read_metadata(path: str) -> TableMetadata:
         TrinityError: BAD_DATA for a missing or damaged file, NOT_SUPPORTED for an intact one that is not understood;
             the store's errors.
     """
-    place = Location.of(path)
+    location = Location.of(path)
     try:
-        text = _text(ObjectStore(place.parent).get(place.name))
+        text = _text(ObjectStore(location.parent).get(location.name))
         found = json.loads(text)
     except FileNotFoundError as error:
         raise damaged(path, "is missing") from error

@@ -37,7 +37,7 @@ class IcebergOptions(CatalogOptions):
 
     Attributes:
         warehouse: folder of the catalog, or ``s3://bucket/path``; needed by a SQL catalog. A folder is the default
-            place of SQLite's file.
+            location of SQLite's file.
         type: PyIceberg's catalog type: ``sql`` (default), ``rest``, ``glue``, ``hive``, ...
         uri: address of the catalog; for ``sql`` SQLite's ``<warehouse>/catalog.db`` when left out, which no bucket can
             hold. ``glue`` has none.
@@ -65,8 +65,8 @@ class IcebergOptions(CatalogOptions):
         return Location.of(self.warehouse) if self.warehouse and known else None
 
     @property
-    def place(self) -> S3Options:
-        """The place of the store, as far as it is known without the catalog."""
+    def known_store(self) -> S3Options:
+        """The options of the store, as far as it is known without the catalog."""
         return S3Options.of(self.storage_options or {})
 
     @property
@@ -121,7 +121,7 @@ class IcebergOptions(CatalogOptions):
 
 
 def folder_of(options: Mapping[str, Any]) -> str | None:
-    """Return the place of a catalog's tables; None if ``warehouse`` is a name in the catalog's service."""
+    """Return the location of a catalog's tables; None if ``warehouse`` is a name in the catalog's service."""
     where = str(options.get("warehouse") or "")
     return where if where and (_in_database(options) or is_absolute(where)) else None
 

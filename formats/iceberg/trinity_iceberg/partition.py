@@ -143,14 +143,14 @@ def from_record(spec: PartitionSpec, schema: Schema, record: Record) -> dict[str
     """Return a file's partition values by column name; those of transforms by the name of their partition field."""
     found: dict[str, Any] = {}
     columns = set(schema.column_names)
-    for place, field in enumerate(spec.fields):
+    for index, field in enumerate(spec.fields):
         if schema.find_column_name(field.source_id) is None:  # the column was dropped
             continue
         if field.name in columns and not isinstance(field.transform, IdentityTransform):  # not the column's values
             continue
         source = schema.find_field(field.source_id).field_type
         try:
-            found[_key(field, schema)] = python_value(field.transform.result_type(source), record[place])
+            found[_key(field, schema)] = python_value(field.transform.result_type(source), record[index])
         except (OverflowError, ValueError):  # from another writer, in a year that Python does not have
             continue
     return found

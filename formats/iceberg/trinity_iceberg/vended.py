@@ -1,4 +1,4 @@
-"""Keys that a REST catalog hands out for a table's place: requested with the table, and again before they expire."""
+"""Keys that a REST catalog hands out for a table's location: requested with the table, and again before they expire."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _S3: Final = re.compile(r"s3[an]:")
 class VendingCatalog(RestCatalog):
     """A REST catalog whose tables are reached with the keys that it hands out.
 
-    What is known of the store without the catalog, its ``place``, overrides the catalog's settings.
+    What is known of the store without the catalog, its ``root``, overrides the catalog's settings.
     """
 
-    def __init__(self, name: str, place: S3Options, **properties: Any) -> None:
-        self._place = place
+    def __init__(self, name: str, known_store: S3Options, **properties: Any) -> None:
+        self._known_store = known_store
         self._handed: dict[str, Sequence[Credential]] = {}
         self._settings: dict[str, Mapping[str, str]] = {}  # settings of a table's store, besides keys
         super().__init__(name, **properties)
@@ -57,11 +57,11 @@ class VendingCatalog(RestCatalog):
         if not in_bucket(location):
             return
         listed = {one.prefix: one.config for one in answer.storage_credentials}
-        place, config = Location.of(location), {**self._own_config(), **answer.config}
-        found = self._credentials(name, place, {"s3:": {}, **listed}, config)
-        self._handed[str(place)] = found
-        self._settings[str(place)] = {k: v for k, v in config.items() if k not in (*_KEY.values(), _EXPIRES)}
-        grant(place, found, _Grants(self, name, place))
+        root, config = Location.of(location), {**self._own_config(), **answer.config}
+        found = self._credentials(name, root, {"s3:": {}, **listed}, config)
+        self._handed[str(root)] = found
+        self._settings[str(root)] = {k: v for k, v in config.items() if k not in (*_KEY.values(), _EXPIRES)}
+        grant(root, found, _Grants(self, name, root))
 
     def _own_config(self) -> dict[str, str]:
         """Return the catalog's own settings of stores, which apply to all tables."""
@@ -69,7 +69,7 @@ class VendingCatalog(RestCatalog):
         return {name: str(value) for name, value in properties if name.startswith("s3.") or name == "client.region"}
 
     def _credentials(
-        self, name: tuple[str, ...], place: Location, listed: Mapping[str, Mapping[str, str]], config: Mapping[str, str]
+        self, name: tuple[str, ...], root: Location, listed: Mapping[str, Mapping[str, str]], config: Mapping[str, str]
     ) -> list[Credential]:
         """Return the listed keys, each with the settings that apply to all."""
         found = [
@@ -77,18 +77,18 @@ class VendingCatalog(RestCatalog):
             for prefix, own in listed.items()
             if prefix.startswith("s3") and _KEY["access_key_id"] in {**config, **own}
         ]
-        if any(f"{place}/".startswith(one.prefix) for one in found):
+        if any(f"{root}/".startswith(one.prefix) for one in found):
             return found
         signs = any(option in config for option in _SIGNING)
         raise TrinityError(
             "NOT_SUPPORTED" if signs else "PERMISSION_DENIED",
-            f"Catalog '{self.name}' hands out no keys for table '{'.'.join(name)}' at '{place}'"
+            f"Catalog '{self.name}' hands out no keys for table '{'.'.join(name)}' at '{root}'"
             + (": it would sign requests itself, which Trinity does not ask of it." if signs else ".")
             + f" See to its settings; or leave '{DELEGATION}' out, and give keys by storage_options.",
         )
 
     def _options(self, config: Mapping[str, str]) -> S3Options:
-        known = self._place
+        known = self._known_store
         own: dict[str, Any] = {option: config[name] for option, name in _KEY.items() if config.get(name)}
         known_options = known.model_dump(exclude_none=True, exclude_defaults=True)
         settings = {
@@ -98,7 +98,7 @@ class VendingCatalog(RestCatalog):
         }
         return S3Options.of({**{option: value for option, value in settings.items() if value}, **known_options, **own})
 
-    def newer(self, name: tuple[str, ...], place: Location) -> Sequence[Credential]:
+    def newer(self, name: tuple[str, ...], root: Location) -> Sequence[Credential]:
         """Return newer keys of a table; requested without the table, if the catalog supports that.
 
         Raises:
@@ -107,7 +107,7 @@ class VendingCatalog(RestCatalog):
         try:
             if Capability.V1_LOAD_CREDENTIALS in self._supported_endpoints:
                 listed = {one.prefix: one.config for one in self._load_credentials(name).storage_credentials}
-                return self._credentials(name, place, listed, self._settings.get(str(place), {}))
+                return self._credentials(name, root, listed, self._settings.get(str(root), {}))
             self.load_table(name)
         except trouble() as error:
             raise catalog_trouble(self.name, error) from error
@@ -115,7 +115,7 @@ class VendingCatalog(RestCatalog):
             raise catalog_trouble(self.name, error) from error
         except NoSuchTableError as error:
             raise TrinityError("TABLE_NOT_FOUND", f"Table '{'.'.join(name)}' was dropped meanwhile.") from error
-        return self._handed[str(place)]
+        return self._handed[str(root)]
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ class _Grants:
 
     catalog: VendingCatalog
     name: tuple[str, ...]
-    place: Location
+    root: Location
 
     def credentials(self) -> Sequence[Credential]:
-        return self.catalog.newer(self.name, self.place)
+        return self.catalog.newer(self.name, self.root)
 
 
 def _expiry(config: Mapping[str, str]) -> int | None:

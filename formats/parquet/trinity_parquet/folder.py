@@ -161,10 +161,10 @@ class Folder:
         if not listing.settled:
             raise CommitRaced(f"another writer is adding files to '{self._store.root}'")
         at_ms = max(self._staged_ms(target, files), listing.version + 1)
-        place = max((listing.times[path] for path in replaced), default=None)
+        arrived_ns = max((listing.times[path] for path in replaced), default=None)
         moves, staged, number = {}, ObjectStore(target.folder), listing.claim + 1
         for count, file in enumerate(files):
-            at_ns = at_ms * NS_PER_MS + count * 1000 if place is None else place
+            at_ns = at_ms * NS_PER_MS + count * 1000 if arrived_ns is None else arrived_ns
             if self._store.on_disk:
                 self._store.set_modified(file.path, at_ns)
             if target.sync:

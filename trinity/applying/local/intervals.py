@@ -79,9 +79,9 @@ class _Events:
         """Return their number."""
         return len(self.row)
 
-    def __getitem__(self, places: np.ndarray) -> _Events:
+    def __getitem__(self, indexes: np.ndarray) -> _Events:
         """Return the events at the given indices."""
-        return _Events(*(getattr(self, f.name)[places] for f in fields(self)))
+        return _Events(*(getattr(self, f.name)[indexes] for f in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class History:
         compared = compared[kinds[compared] == _row_kinds(self.stored)[was[compared]]]
         old = self.stored.select([c.name for c in self.plan.definition.visible]).take(as_arrow(was[compared]))
         kept[compared] = ~equal_rows(self._as_rows(compared), old)
-        places = np.flatnonzero(kept)
-        return self._as_rows(places).append_column(ROW_KIND, as_arrow(kinds[places], pa.int32()))
+        indexes = np.flatnonzero(kept)
+        return self._as_rows(indexes).append_column(ROW_KIND, as_arrow(kinds[indexes], pa.int32()))
 
     @cached_property
     def _follows(self) -> np.ndarray:
@@ -152,16 +152,16 @@ class History:
         opens[compared] = False
         for name in (column.name for column in self.plan.tracked):
             values = self.rows.column(name).combine_chunks()
-            own, before = (_taken(values, self.events.row[places]) for places in (compared, compared - 1))
+            own, before = (_taken(values, self.events.row[indexes]) for indexes in (compared, compared - 1))
             opens[compared] |= ~equal_values(own, before)
         return opens
 
     @cached_property
     def _next(self) -> np.ndarray:
         """The index of the key's next event that begins a version, or deletes."""
-        places = np.arange(len(self.key))
-        turns = np.where(self._opens | self.events.gone, places, len(places))
-        found = np.append(np.minimum.accumulate(turns[::-1])[::-1], len(places))[1:]
+        indexes = np.arange(len(self.key))
+        turns = np.where(self._opens | self.events.gone, indexes, len(indexes))
+        found = np.append(np.minimum.accumulate(turns[::-1])[::-1], len(indexes))[1:]
         of_key = np.append(self.key, _NONE)[found] == self.key
         return np.where(of_key, found, _NONE)
 
@@ -174,19 +174,19 @@ class History:
         found: np.ndarray = ~self.events.gone & ends
         return found
 
-    def _as_rows(self, places: np.ndarray) -> pa.Table:
+    def _as_rows(self, indexes: np.ndarray) -> pa.Table:
         """Return events as rows of the target. A delete has NULL in all columns that allow it."""
-        plan, gone, shown = self.plan, self.events.gone[places], self._shown[places]
-        began = np.maximum.accumulate(np.where(self._opens, np.arange(len(self.key)), 0))[places]
-        at, after = self.events.at, self._next[places]
+        plan, gone, shown = self.plan, self.events.gone[indexes], self._shown[indexes]
+        began = np.maximum.accumulate(np.where(self._opens, np.arange(len(self.key)), 0))[indexes]
+        at, after = self.events.at, self._next[indexes]
         end = np.where(shown & (after != _NONE), at[after], _NONE)
         own, start, end = (
             _taken(self.sequences, numbers)
-            for numbers in (at[places], np.where(shown, at[began], at[places]), np.where(gone, at[places], end))
+            for numbers in (at[indexes], np.where(shown, at[began], at[indexes]), np.where(gone, at[indexes], end))
         )
         parts = [own] if len(plan.identity) == 1 else own.flatten()
         made = {**dict(zip(plan.identity, parts, strict=True)), plan.start: start, plan.end: end}
-        rows = self.events.row[places]
+        rows = self.events.row[indexes]
         cleared = np.where(gone, _NONE, rows)
         return pa.table({
             c.name: made[c.name] if c.name in made

@@ -61,13 +61,13 @@ class RowChangeProcessor(ABC):
         page = page.filter(pc.is_valid(merge))
         merge = page.column(len(self.layout) + 1)
         fields = merge.flatten()
-        places = {self.columns.index(name): page.column(i) for i, name in enumerate(self.layout)}
+        layout_columns = {self.columns.index(name): page.column(i) for i, name in enumerate(self.layout)}
         rows = _Rows(
             fields[: len(self.columns)],
             np.asarray(fields[-2].cast(pa.int8()), dtype=np.int8),
             fields[-1].cast(pa.int32()),
             page.column(len(self.layout)),
-            places,
+            layout_columns,
         )
         return self._changes(rows)
 
@@ -86,8 +86,8 @@ class RowChangeProcessor(ABC):
         deleted = (operation == Operation.DELETE) | (operation == Operation.UPDATE_DELETE)
         source = as_arrow(origin, mask=deleted)  # a NULL index yields NULL: delete rows have no data (S3)
         data = [column.take(source) for column in rows.data]
-        for place, old in rows.layout.items():
-            data[place] = pc.if_else(as_arrow(deleted), old.take(as_arrow(origin)), data[place])
+        for index, old in rows.layout.items():
+            data[index] = pc.if_else(as_arrow(deleted), old.take(as_arrow(origin)), data[index])
         row_id = rows.row_id.take(as_arrow(origin, mask=operation == Operation.INSERT))
         return self._page(data, operation, rows.case_number.take(as_arrow(origin)), row_id, second)
 
@@ -118,8 +118,8 @@ class ChangeOnlyUpdatedColumnsMergeProcessor(RowChangeProcessor):
     def _changes(self, rows: _Rows) -> pa.RecordBatch:
         moved = np.zeros(len(rows.operation), dtype=bool)
         for name in self.key:
-            place = self.columns.index(name)
-            moved |= ~_same_key_value(rows.layout[place], rows.data[place])
+            index = self.columns.index(name)
+            moved |= ~_same_key_value(rows.layout[index], rows.data[index])
         moved &= rows.operation == Operation.UPDATE
         return self._split(rows, moved, (Operation.DELETE, Operation.INSERT))
 

@@ -19,7 +19,7 @@ from trinity.engine.reading.data_files import read_columns
 from trinity.engine.writing.run_sinks import RewriteTask, in_storage_form
 from trinity.hidden import BUCKET, DELETED, SINCE
 from trinity.merge.arrow.fold import compared_columns, losers
-from trinity.merge.kernels.keys import Keys, places_among, sorted_places
+from trinity.merge.kernels.keys import Keys, indexes_among, sorted_indexes
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 from trinity.storage.parquet_files import stored_pages
@@ -47,10 +47,10 @@ def naming(buckets: Sequence[int]) -> pa.Table:
     return pa.table({BUCKET: pa.array(buckets, pa.int32())})
 
 
-def in_order(rows: pa.Table, places: np.ndarray, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def in_order(rows: pa.Table, indexes: np.ndarray, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows at the given positions, sorted by key, then by position."""
     rows = rows.combine_chunks()  # of several chunks each page would be taken anew
-    order = places[sorted_places(rows.select(key).take(places), key)]
+    order = indexes[sorted_indexes(rows.select(key).take(indexes), key)]
     for first in range(0, len(order), _PAGE):
         yield from rows.take(order[first : first + _PAGE]).to_batches()
 
@@ -139,8 +139,8 @@ class BucketMerge:
 
     def live(self, winners: pa.Table) -> Iterator[pa.RecordBatch]:
         """Yield winners that delete nothing, in order of the key."""
-        places = np.flatnonzero(~as_numpy(winners.column(DELETED)))
-        yield from in_order(winners, places, self.spec.key)
+        indexes = np.flatnonzero(~as_numpy(winners.column(DELETED)))
+        yield from in_order(winners, indexes, self.spec.key)
 
     def tombstones(self, winners: pa.Table) -> pa.Table:
         """Return the other winners, as :func:`trinity.engine.compacting.spark.rows.with_tombstones` keeps them."""
@@ -191,15 +191,15 @@ class BucketTask:
         stays[merged.lost] = False
         if file.deletes:
             stays[as_numpy(file.deletes.positions())] = False
-        places = places_among(merged.base, live, self.merge.spec.key)
+        indexes = indexes_among(merged.base, live, self.merge.spec.key)
         first, taken = 0, 0
         for page in stored_pages(file.path, self.merge.storage):
             end = first + page.num_rows
             kept = first + np.flatnonzero(stays[first:end])
-            upto = int(np.searchsorted(places, end))
+            upto = int(np.searchsorted(indexes, end))
             rows = self._of_base(page.take(as_arrow(kept - first)), bucket)
             if upto > taken:
-                order = np.argsort(np.concatenate([places[taken:upto], kept]), kind="stable")
+                order = np.argsort(np.concatenate([indexes[taken:upto], kept]), kind="stable")
                 rows = pa.concat_tables([live.slice(taken, upto - taken), rows]).take(order).combine_chunks()
             yield from rows.to_batches()
             first, taken = end, upto

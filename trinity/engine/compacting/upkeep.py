@@ -77,7 +77,7 @@ def maintain_table(table: MaintainedTable, retain: str | None) -> Upkeep:
 class CatalogSet(Protocol):
     """The catalogs, as upkeep sees them."""
 
-    def places(self, place: TableName | None = None) -> list[tuple[str, str]]:
+    def schemas(self, within: TableName | None = None) -> list[tuple[str, str]]:
         """Return catalog and schema of each schema."""
         ...
 
@@ -86,15 +86,15 @@ class CatalogSet(Protocol):
         ...
 
 
-def sweep_dropped_tables(catalogs: CatalogSet, place: TableName | None, retain: str | None) -> list[Upkeep]:
+def sweep_dropped_tables(catalogs: CatalogSet, within: TableName | None, retain: str | None) -> list[Upkeep]:
     """Remove what dropped tables have left; return an entry for each schema that had any.
 
-    The place is a schema's name; None means all schemas. Files younger than ``retain`` stay; None removes nothing.
+    ``within`` is a schema's name; None means all schemas. Files younger than ``retain`` stay; None removes nothing.
     """
     done: list[Upkeep] = []
     if retain is not None:
         before = now_ms() - duration_ms(retain, "maintain(vacuum)")
-        for catalog, schema in catalogs.places(place):
+        for catalog, schema in catalogs.schemas(within):
             try:
                 gone, error = catalogs[catalog].metadata.sweep(schema, before), None
             except TrinityError as found:

@@ -108,7 +108,7 @@ def _refuse_out_of_range(values: Sequence[Compiled]) -> None:
 
 _NUMBERS: Final = frozenset({*WHOLE, *FLOATS, "decimal"})
 _LIMITS: Final = {
-    **{name: 1 << (8 << place) - 1 for place, name in enumerate(WHOLE)},
+    **{name: 1 << (8 << index) - 1 for index, name in enumerate(WHOLE)},
     "float": float(np.finfo(np.float32).max),
 }
 """Type of numbers -> the first number that is too large for it."""

@@ -65,7 +65,7 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
     exp.ILike: (("this", "expression"), lambda _, value, pattern: texts.like(value, pattern, any_case=True)),
     exp.Repeat: (("this", "times"), lambda _, value, count: texts.repeated(value, count)),
     exp.Reverse: (("this",), lambda _, value: texts.reversed_text(value)),
-    exp.StrPosition: (("this", "substr"), lambda _, value, part: texts.place_of(value, part)),
+    exp.StrPosition: (("this", "substr"), lambda _, value, part: texts.position_of(value, part)),
     exp.SplitPart: (
         ("this", "delimiter", "part_index"),
         lambda _, value, delimiter, number: texts.part_split(value, delimiter, number),

@@ -38,7 +38,7 @@ def field(value: Compiled, name: str) -> Compiled:
     return of_rows(inner, lambda structs: pc.struct_field(structs, [found[0]]), value)
 
 
-def item(value: Compiled, place: Compiled) -> Compiled:
+def item(value: Compiled, index: Compiled) -> Compiled:
     """Return an item of an array by its index, from 0; or the value of a key of a map, NULL for a missing key.
 
     Raises:
@@ -46,21 +46,21 @@ def item(value: Compiled, place: Compiled) -> Compiled:
     """
     if value.type.limited:
         raise Refused(f"only Spark reads an item of {value.type}")
-    if value.type.name == "array" and place.type.name in WHOLE:
-        return of_rows(value.type.children[0], _items, value, place, may_fail=True)
+    if value.type.name == "array" and index.type.name in WHOLE:
+        return of_rows(value.type.children[0], _items, value, index, may_fail=True)
     if value.type.name == "map":
         key, inner = value.type.children
-        if key.name in _KEYS and (place.type == key or (key.name in WHOLE[2:] and place.type.name in WHOLE[:3])):
-            return of_rows(inner, lambda maps, keys: _values(maps, keys.cast(key.to_arrow())), value, place)
-    raise Refused(f"only Spark reads an item of {value.type} by {place.type}")
+        if key.name in _KEYS and (index.type == key or (key.name in WHOLE[2:] and index.type.name in WHOLE[:3])):
+            return of_rows(inner, lambda maps, keys: _values(maps, keys.cast(key.to_arrow())), value, index)
+    raise Refused(f"only Spark reads an item of {value.type} by {index.type}")
 
 
-def _items(lists: pa.Array, places: pa.Array) -> pa.Array:
-    counts, wanted = as_numpy(pc.list_value_length(lists)), as_numpy(places.cast(pa.int64()))
+def _items(lists: pa.Array, indexes: pa.Array) -> pa.Array:
+    counts, wanted = as_numpy(pc.list_value_length(lists)), as_numpy(indexes.cast(pa.int64()))
     outside = np.flatnonzero((wanted < 0) | (wanted >= counts))
     if len(outside):
-        place, count = wanted[outside[0]], counts[outside[0]]
-        raise TrinityError("INVALID_ARGUMENTS", f"An array of {count} items has none at place {place}; the first is 0.")
+        index, count = wanted[outside[0]], counts[outside[0]]
+        raise TrinityError("INVALID_ARGUMENTS", f"An array of {count} items has none at place {index}; the first is 0.")
     return lists.values.take(as_arrow(as_numpy(lists.offsets)[:-1] + wanted))
 
 
@@ -72,9 +72,9 @@ def _values(maps: pa.Array, keys: pa.Array) -> pa.Array:
     same = pc.equal(maps.keys.slice(first, end - first), keys.take(as_arrow(rows)))
     hits = np.flatnonzero(where_true(same))
     having, which = np.unique(rows[hits], return_index=True)
-    places = np.full(len(maps), -1, np.int64)
-    places[having] = first + hits[which]
-    return maps.items.take(as_arrow(places, mask=places < 0))
+    indexes = np.full(len(maps), -1, np.int64)
+    indexes[having] = first + hits[which]
+    return maps.items.take(as_arrow(indexes, mask=indexes < 0))
 
 
 def struct(names: Sequence[str], values: Sequence[Compiled]) -> Compiled:
@@ -139,8 +139,8 @@ def sequence(values: Sequence[Compiled], days: int | None, timezone: Callable[[]
         if counts.astype(np.float64).sum() > _MOST_ITEMS:
             raise TrinityError("INVALID_ARGUMENTS", "Sequences have more items than an array can hold.")
         offsets = np.concatenate(([0], np.cumsum(counts.astype(np.int64))))
-        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
-        items = np.repeat(starts, np.diff(offsets)) + places * np.repeat(steps, np.diff(offsets))
+        indexes = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+        items = np.repeat(starts, np.diff(offsets)) + indexes * np.repeat(steps, np.diff(offsets))
         return pa.ListArray.from_arrays(
             as_arrow(offsets).cast(pa.int32()), pa.array(items).cast(whole).cast(inner.to_arrow()), type=kind.to_arrow()
         )

@@ -94,9 +94,9 @@ def units_of_floats(numbers: Floats, places: int, *, to_even: bool = False) -> U
         certain = (shifted < _CERTAIN) & (np.abs(rest - 0.5) > 0.001)
         found = np.where(certain, np.copysign(whole + (rest > 0.5), numbers), 0.0).astype(np.int64).astype(object)
     rounding = ROUND_HALF_EVEN if to_even else ROUND_HALF_UP
-    for place in np.flatnonzero(~certain):
-        written = Decimal(repr(float(numbers[place])))
-        found[place] = int(written.scaleb(places, _EXACT).to_integral_value(rounding, _EXACT))
+    for index in np.flatnonzero(~certain):
+        written = Decimal(repr(float(numbers[index])))
+        found[index] = int(written.scaleb(places, _EXACT).to_integral_value(rounding, _EXACT))
     return found
 
 

@@ -228,7 +228,7 @@ def reversed_text(value: Compiled) -> Compiled:
     return _mapped(value, pc.utf8_reverse)
 
 
-def place_of(value: Compiled, part: Compiled) -> Compiled:
+def position_of(value: Compiled, part: Compiled) -> Compiled:
     """Return INSTR: the position of the first occurrence of a literal, from 1; 0 without one."""
     text = _literal(part, "INSTR of a text")
     if not text:
@@ -236,20 +236,20 @@ def place_of(value: Compiled, part: Compiled) -> Compiled:
 
     def kernel(found: pa.Array) -> pa.Array:
         before = pc.list_element(pc.split_pattern(found, text, max_splits=1), 0)
-        place = pc.add(pc.utf8_length(before), 1)
-        return pc.if_else(pc.match_substring(found, text), place, 0).cast(pa.int32())
+        position = pc.add(pc.utf8_length(before), 1)
+        return pc.if_else(pc.match_substring(found, text), position, 0).cast(pa.int32())
 
     return of_rows(_INT, kernel, _text(value))
 
 
 def part_split(value: Compiled, delimiter: Compiled, number: Compiled) -> Compiled:
     """Return SPLIT_PART: the part of a number, from 1; an empty one beyond the last."""
-    text, place = _literal(delimiter, "SPLIT_PART by a text"), _whole(number, "SPLIT_PART of a number")
-    if not text or place < 1:
+    text, position = _literal(delimiter, "SPLIT_PART by a text"), _whole(number, "SPLIT_PART of a number")
+    if not text or position < 1:
         raise Refused("only Spark evaluates SPLIT_PART without a delimiter, or from the end")
 
     def kernel(found: pa.Array) -> pa.Array:
-        return pc.binary_join(pc.list_slice(pc.split_pattern(found, text), place - 1, place), "")
+        return pc.binary_join(pc.list_slice(pc.split_pattern(found, text), position - 1, position), "")
 
     return of_rows(STRING, kernel, _text(value))
 

@@ -93,9 +93,9 @@ def _written(letter: str, micros: Numbers) -> pa.Array:
     if letter == "MMM":
         return pa.array(_WORDS["MMM"]).take(pa.array(parts(days)[1] - 1))
     if letter == "yyyy":
-        years, places = np.unique(parts(days)[0], return_inverse=True)
+        years, indexes = np.unique(parts(days)[0], return_inverse=True)
         return pa.array([f"{'-' * (y < 0) or '+' * (y > 9999)}{abs(y):04d}" for y in years.tolist()]).take(
-            pa.array(places)
+            pa.array(indexes)
         )
     if letter == "SSSSSS":
         return pc.utf8_lpad(pa.array(rest % 1_000_000).cast(pa.string()), 6, "0")

@@ -26,14 +26,14 @@ class TableChangelog:
     id: str
 
     @classmethod
-    def of(cls, target: Target, place: str | None) -> TableChangelog:
+    def of(cls, target: Target, folder: str | None) -> TableChangelog:
         """Return the changelog in a folder, or beside the table's files; there NOT_SUPPORTED for an external table."""
         definition = target.definition
-        if place is None and definition.external:
+        if folder is None and definition.external:
             raise TrinityError(
                 "NOT_SUPPORTED", f"Table '{target.name}' is external: no changes of its are kept beside its files."
             )
-        where = place or Location.of(target.location).join(CHANGELOG)
+        where = folder or Location.of(target.location).join(CHANGELOG)
         return cls(Changelog(where), changelog_producer(definition.properties), definition.id)
 
     def tag(self, entry: HistoryEntry) -> str:
@@ -80,13 +80,15 @@ def is_usable(stored: StoredChanges, definition: TableDefinition, mode: FeedMode
     return definition.keyed or not stored.files or not mode.recomputes(stored.columns, definition.visible)
 
 
-def prune(target: Target, history: Sequence[HistoryEntry], older_than_ms: int, place: str | None = None) -> list[Entry]:
+def prune(
+    target: Target, history: Sequence[HistoryEntry], older_than_ms: int, folder: str | None = None
+) -> list[Entry]:
     """Delete the changes of versions that cannot be read any more, and older files that nothing lists.
 
     Returns:
         the Parquet files that were deleted.
     """
-    known = TableChangelog.of(target, place)
+    known = TableChangelog.of(target, folder)
     kinds = {_kind(producer) for producer in ChangelogProducer}
     wanted = [(entry.version, tag) for entry in history for kind in kinds for tag in _tags(known.id, kind, entry)]
     return known.changelog.prune(wanted, older_than_ms)

@@ -38,14 +38,14 @@ def compaction_intervals(target: Target, parts: Iterable[Interval]) -> Iterator[
     """
     for part in parts:
         history = part.history
-        for place in range(part.first, part.behind):
-            if makes_another(target, history, place):
-                raise another_table(target, history[place].version)
-            if _is_full_compaction(target, history, place):
-                first = _beginning(target, history, place)
+        for index in range(part.first, part.behind):
+            if makes_another(target, history, index):
+                raise another_table(target, history[index].version)
+            if _is_full_compaction(target, history, index):
+                first = _beginning(target, history, index)
                 if first is None:
-                    raise _vacuumed(target, history, history[place].version)
-                yield CompactionInterval(history[first - 1] if first else None, history[first : place + 1])
+                    raise _vacuumed(target, history, history[index].version)
+                yield CompactionInterval(history[first - 1] if first else None, history[first : index + 1])
 
 
 def starting_commit(target: Target, history: Sequence[HistoryEntry], version: int) -> HistoryEntry:
@@ -62,14 +62,14 @@ def starting_commit(target: Target, history: Sequence[HistoryEntry], version: in
     return history[max(first - 1, 0)]
 
 
-def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
+def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], index: int) -> bool:
     """Return True when a commit folded everything into a new base."""
-    if history[place].operation != "compact":
+    if history[index].operation != "compact":
         return False
-    after = target.splits(history[place].version)
-    if not place:  # the version that it replaced is not known any more
+    after = target.splits(history[index].version)
+    if not index:  # the version that it replaced is not known any more
         return _only_base(after.files)
-    known = {file.path for file in target.splits(history[place - 1].version).files}
+    known = {file.path for file in target.splits(history[index - 1].version).files}
     added = [file for file in after.files if file.path not in known]
     return any(file.tier is Tier.BASE for file in added) or _only_base(after.files)
 
@@ -78,23 +78,23 @@ def commits_since_full_compaction(target: Target, at_most: int) -> int:
     """Count commits that changed rows since the last interval, up to ``at_most``."""
     history = target.connector.metadata.history(target.handle)
     found = 0
-    for place in range(len(history) - 1, -1, -1):
-        if found == at_most or _ends_interval(target, history, place):
+    for index in range(len(history) - 1, -1, -1):
+        if found == at_most or _ends_interval(target, history, index):
             break
-        found += not keeps_rows(history[place]) and history[place].operation not in _DEFINES
+        found += not keeps_rows(history[index]) and history[index].operation not in _DEFINES
     return found
 
 
-def _ends_interval(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
+def _ends_interval(target: Target, history: Sequence[HistoryEntry], index: int) -> bool:
     """Return True for a full compaction, and for a commit that replaced the table."""
-    return makes_another(target, history, place) or _is_full_compaction(target, history, place)
+    return makes_another(target, history, index) or _is_full_compaction(target, history, index)
 
 
 def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int | None:
     """Return the index of the first commit of the interval before ``end``; None when that commit was vacuumed."""
-    for place in range(end - 1, -1, -1):
-        if _ends_interval(target, history, place):
-            return place + 1
+    for index in range(end - 1, -1, -1):
+        if _ends_interval(target, history, index):
+            return index + 1
     return 0 if history[0].operation == "create" else None
 
 

@@ -50,13 +50,13 @@ class Interval:
     def without(self, versions: Collection[int]) -> list[Interval]:
         """Return the parts that remain without the given versions, each as long as possible."""
         found: list[Interval] = []
-        for place in range(self.first, self.behind):
-            if self.history[place].version in versions:
+        for index in range(self.first, self.behind):
+            if self.history[index].version in versions:
                 continue
-            if found and found[-1].behind == place:
-                found[-1] = replace(found[-1], behind=place + 1)
+            if found and found[-1].behind == index:
+                found[-1] = replace(found[-1], behind=index + 1)
             else:
-                found.append(Interval(self.history, place, place + 1))
+                found.append(Interval(self.history, index, index + 1))
         return found
 
 
@@ -67,8 +67,8 @@ def interval(target: Target, history: list[HistoryEntry], start: Bound, end: Bou
         TrinityError: INVALID_ARGUMENTS for a version that is not readable, naming the oldest and the newest one; for a
             start after the end.
     """
-    first = _place(target, history, start, first=True)
-    behind = len(history) if end is None else _place(target, history, end, first=False)
+    first = _index(target, history, start, first=True)
+    behind = len(history) if end is None else _index(target, history, end, first=False)
     if behind < first:
         raise TrinityError(
             "INVALID_ARGUMENTS",
@@ -86,7 +86,7 @@ def unknown_version(target: Target, version: int, history: Sequence[HistoryEntry
     )
 
 
-def _place(target: Target, history: list[HistoryEntry], bound: Bound, *, first: bool) -> int:
+def _index(target: Target, history: list[HistoryEntry], bound: Bound, *, first: bool) -> int:
     """Return how many commits lie before the first one of the feed, or, for the other bound, up to its last one."""
     at = bound.at
     with_it = bound.inclusive is not first

@@ -122,12 +122,12 @@ def keeps_rows(entry: HistoryEntry) -> bool:
     return entry.operation.lower() in _KEEPS_ROWS
 
 
-def makes_another(target: Target, history: Sequence[HistoryEntry], place: int) -> bool:
+def makes_another(target: Target, history: Sequence[HistoryEntry], index: int) -> bool:
     """Return True for a commit that replaced the table, or restored the one before it (L13)."""
-    if history[place].operation != "restore" or not place:
-        return history[place].operation == REPLACE
+    if history[index].operation != "restore" or not index:
+        return history[index].operation == REPLACE
     try:
-        before, after = (target.splits(entry.version).definition for entry in history[place - 1 : place + 1])
+        before, after = (target.splits(entry.version).definition for entry in history[index - 1 : index + 1])
     except TrinityError as error:
         if error.code != "NOT_SUPPORTED":  # as of a version that others made unreadable, which the restore mends
             raise

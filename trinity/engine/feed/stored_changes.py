@@ -22,7 +22,7 @@ from trinity.target import Target
 
 
 def store_changes(
-    target: Target, history: list[HistoryEntry], versions: Sequence[int], place: str | None = None
+    target: Target, history: list[HistoryEntry], versions: Sequence[int], folder: str | None = None
 ) -> list[StoredChanges]:
     """Return where the changes of versions are on disk; compute and write missing ones.
 
@@ -33,14 +33,14 @@ def store_changes(
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that cannot be read, or whose predecessor cannot, unless its
-            changes are on disk; NOT_SUPPORTED for an external table without a place; errors of writing files.
+            changes are on disk; NOT_SUPPORTED for an external table without a folder; errors of writing files.
     """
-    places = {entry.version: number for number, entry in enumerate(history)}
-    if unknown := [version for version in versions if version not in places]:
+    indexes = {entry.version: number for number, entry in enumerate(history)}
+    if unknown := [version for version in versions if version not in indexes]:
         raise unknown_version(target, unknown[0], history)
-    known = TableChangelog.of(target, place)
-    found = known.find([history[places[version]] for version in versions])
-    missing = sorted(places[version] for version in {*versions}.difference(found))
+    known = TableChangelog.of(target, folder)
+    found = known.find([history[indexes[version]] for version in versions])
+    missing = sorted(indexes[version] for version in {*versions}.difference(found))
     if missing:
         for feed in _feeds_of_equal_columns(known, target, history, missing):
             found |= _listed(known, feed, _write_changes(known, feed))
@@ -77,10 +77,10 @@ def _listed(known: TableChangelog, feed: LocalFeed, files: Written) -> dict[int,
 
 
 def _feeds_of_equal_columns(
-    known: TableChangelog, target: Target, history: list[HistoryEntry], places: Sequence[int]
+    known: TableChangelog, target: Target, history: list[HistoryEntry], indexes: Sequence[int]
 ) -> Iterator[LocalFeed]:
-    """Yield the feeds of runs of places in a history that have the same columns."""
-    shown = ((splits_within(target, history[place].version).definition, place) for place in places)
+    """Yield the feeds of runs of versions in a history that have the same columns."""
+    shown = ((splits_within(target, history[index].version).definition, index) for index in indexes)
     for _, group in groupby(shown, lambda found: found[0].visible):
         alike = list(group)
         behind = alike[-1][1] + 1

@@ -23,10 +23,10 @@ NOTHING_HIDDEN: Final[Mapping[str, np.ndarray]] = {}
 _deleted: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)
 
 
-def bitmap_of(places: np.ndarray, rows: int) -> np.ndarray:
-    """Return the words of a file with this number of rows; the bits of some places are set."""
+def bitmap_of(positions: np.ndarray, rows: int) -> np.ndarray:
+    """Return the words of a file with this number of rows; the bits of some positions are set."""
     marks = np.zeros(-(-rows // 64) * 64, np.uint8)
-    marks[places] = 1
+    marks[positions] = 1
     return np.packbits(marks, bitorder="little").view("<i8").astype(np.int64)
 
 
@@ -55,12 +55,12 @@ def rows_left(file: DataFile, hidden: Mapping[str, np.ndarray]) -> np.ndarray | 
     return left
 
 
-def not_deleted(places: np.ndarray, deletes: Deletes | None) -> np.ndarray:
-    """Return those of the places of some rows, ascending, that are not deleted by position."""
-    return places if deletes is None else np.setdiff1d(places, as_numpy(deletes.positions()), assume_unique=True)
+def not_deleted(positions: np.ndarray, deletes: Deletes | None) -> np.ndarray:
+    """Return those of the positions of some rows, ascending, that are not deleted by position."""
+    return positions if deletes is None else np.setdiff1d(positions, as_numpy(deletes.positions()), assume_unique=True)
 
 
-def places_left(file: DataFile) -> np.ndarray:
+def positions_left(file: DataFile) -> np.ndarray:
     """Return the positions of a file's rows that are not deleted by position."""
     left = rows_left(file, NOTHING_HIDDEN)
     return np.arange(rows_in(file)) if left is None else np.flatnonzero(left)
@@ -80,7 +80,7 @@ def read_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Tabl
 def located_pages(
     file: DataFile, storage: pa.Schema, group: int | None = None
 ) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-    """Yield the rows of a file, or of one of its row groups, that are not deleted by position, with their places in it.
+    """Yield the rows of a file, or of one of its row groups, that are not deleted by position, and their positions.
 
     Raises:
         TrinityError: BAD_DATA naming the file, where it cannot be read.
@@ -92,8 +92,8 @@ def located_pages(
 
     with reporting_unreadable_file(file.path):
         for where, page in stored_row_groups(file.path, in_file(storage, file.partition), wanted):
-            places = np.arange(where.start, where.stop) if isinstance(where, slice) else where
+            positions = np.arange(where.start, where.stop) if isinstance(where, slice) else where
             if left is not None:
-                shown = left[places]
-                page, places = page.filter(as_arrow(shown)), places[shown]
-            yield page, places
+                shown = left[positions]
+                page, positions = page.filter(as_arrow(shown)), positions[shown]
+            yield page, positions

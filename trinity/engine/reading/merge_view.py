@@ -173,13 +173,13 @@ class _Scans:
     def _by_column_names(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
         """Return the files by what they call their columns, which ALTER TABLE may have changed between two of them."""
         found: dict[tuple[tuple[str, ...], ...], _Source] = {}
-        for place, file in enumerate(self._in_order(files)):
+        for index, file in enumerate(self._in_order(files)):
             schema = _schema(file)
             columns, legacy = _columns(schema, storage, file.partition if self._foreign else None)
             alike = columns, legacy, tuple(f"{f.name} {f.type}" for f in schema)
             name = f"files_{len(self.sources) + len(found)}"
             source = found.setdefault(alike, _Source(name, columns, legacy, placed, []))
-            source.files.append((file, place << POSITION_BITS))
+            source.files.append((file, index << POSITION_BITS))
         self.sources += found.values()
         return list(found.values())
 
@@ -252,9 +252,9 @@ def _in_duckdb(source: _Source) -> str:
         return f"SELECT {columns}\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
     shown = join = ""
     if source.placed:
-        places = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
+        listed = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
         shown = f", p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}"
-        join = f"\nJOIN (VALUES\n  {places}\n) AS p (file, commit_version, first_row) ON f.{FILE} = p.file"
+        join = f"\nJOIN (VALUES\n  {listed}\n) AS p (file, commit_version, first_row) ON f.{FILE} = p.file"
     return f"""SELECT f.{columns}{shown}
 FROM read_parquet([
   {files}
@@ -310,13 +310,13 @@ def _text(text: str) -> str:
 def _in_spark(source: _Source) -> str:
     scans = []
     for file, first in source.files:
-        place = (
+        position = (
             f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
         )
         rows = f"parquet.{quoted(Location.of(file.path).for_sql)}"
         if gone := _gone_in_spark(file):
             rows = f"{rows} LEFT ANTI JOIN ({gone}) AS _trinity_gone ON pos = _metadata.row_index"
-        scans.append(f"SELECT *{place} FROM {rows}")
+        scans.append(f"SELECT *{position} FROM {rows}")
     return "\nUNION ALL\n".join(scans)
 
 

@@ -29,8 +29,8 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 def with_stamp(rows: _Rows, stamp: int) -> _Rows:
     """Return rows with this stamp where they have none."""
-    place = rows.schema.get_field_index(STAMP)
-    return rows.set_column(place, rows.schema.field(place), pc.fill_null(rows.column(STAMP), as_scalar(stamp)))
+    index = rows.schema.get_field_index(STAMP)
+    return rows.set_column(index, rows.schema.field(index), pc.fill_null(rows.column(STAMP), as_scalar(stamp)))
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class RowArrival:
         Raises:
             TrinityError: BAD_DATA naming a key, as :meth:`check`, of an engine that folds all rows of a key.
         """
-        place, keys = np.arange(len(rows)), list[np.ndarray]()
+        index, keys = np.arange(len(rows)), list[np.ndarray]()
         if self.spec.by_column and ROW_KIND in rows.column_names:
             # a key that a statement vacates and fills starts blank: its hard delete comes first
             kinds = rows.column(ROW_KIND)
             keys.append(~where_true(pc.equal(kinds, as_scalar(StoredKind.DELETED, kinds.type))))
-        rows = rows.take(as_arrow(np.lexsort((place, *keys, as_numpy(rows.column(MOMENT))))))
+        rows = rows.take(as_arrow(np.lexsort((index, *keys, as_numpy(rows.column(MOMENT))))))
         if self.spec.by_column:  # whose every row may count
             self.check(rows, np.arange(len(rows)))
         return rows

@@ -55,7 +55,7 @@ class SomeKeys(Protocol):
     """Keys to which a search is limited."""
 
     def lookup(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return places of the rows that have one of them, ascending, and something of each key."""
+        """Return positions of the rows that have one of them, ascending, and something of each key."""
         ...
 
 
@@ -156,7 +156,7 @@ class Search:
         return _fragments(found, [*self.earlier, *self.later, *mine])
 
     def _log(self, read: Read) -> pa.Table:
-        """Read the row versions of the keys of ``later``, with file, place and arrival."""
+        """Read the row versions of the keys of ``later``, with file, position and arrival."""
         later = self._read_files(self.later, read) or [self._no_rows()]
         if not self.earlier:
             return self._in_arrival_order(later)
@@ -200,16 +200,16 @@ class Search:
         return [_RowPositions.in_one(file, lost), _RowPositions.among(folded.winners.take(as_arrow(beaten)))]
 
     def _rows_of(self, files: Sequence[SearchedFile], read: Read, among: SomeKeys | None) -> pa.Table:
-        """Read the rows of files that are not deleted and have keys that are looked for, with file and place."""
+        """Read the rows of files that are not deleted and have keys that are looked for, with file and position."""
         names = self.storage.names
         each = [
             self._with_moments(read(file.path, in_file(self.storage, file.partition), names), file.arrival)
             for file in files
         ]
-        places = [not_deleted(np.arange(len(rows)), file.deletes) for rows, file in zip(each, files, strict=True)]
-        live = [r if len(at) == len(r) else r.take(as_arrow(at)) for r, at in zip(each, places, strict=True)]
-        numbers = np.repeat([file.number for file in files], [len(at) for at in places])
-        rows = _placed(pa.concat_tables(live), numbers, np.concatenate(places))
+        positions = [not_deleted(np.arange(len(rows)), file.deletes) for rows, file in zip(each, files, strict=True)]
+        live = [r if len(at) == len(r) else r.take(as_arrow(at)) for r, at in zip(each, positions, strict=True)]
+        numbers = np.repeat([file.number for file in files], [len(at) for at in positions])
+        rows = _placed(pa.concat_tables(live), numbers, np.concatenate(positions))
         for keys in (self.only, among):
             rows = rows if keys is None else rows.take(as_arrow(keys.lookup(rows)[0]))
         return rows
@@ -217,14 +217,14 @@ class Search:
 
 @dataclass(frozen=True)
 class _RowPositions:
-    """Rows that no read shows: numbers of files, and places within them."""
+    """Rows that no read shows: numbers of files, and positions within them."""
 
     files: np.ndarray
-    places: np.ndarray
+    positions: np.ndarray
 
     @classmethod
-    def in_one(cls, file: SearchedFile, places: np.ndarray) -> _RowPositions:
-        return cls(np.full(len(places), file.number), places)
+    def in_one(cls, file: SearchedFile, positions: np.ndarray) -> _RowPositions:
+        return cls(np.full(len(positions), file.number), positions)
 
     @classmethod
     def among(cls, rows: pa.Table) -> _RowPositions:
@@ -244,8 +244,8 @@ def _in_groups(files: Sequence[SearchedFile], at_once: int) -> Iterator[Sequence
         yield group
 
 
-def _placed(rows: pa.Table, files: np.ndarray, places: np.ndarray) -> pa.Table:
-    return rows.append_column(FILE_NUMBER, as_arrow(files)).append_column(POSITION, as_arrow(places))
+def _placed(rows: pa.Table, files: np.ndarray, positions: np.ndarray) -> pa.Table:
+    return rows.append_column(FILE_NUMBER, as_arrow(files)).append_column(POSITION, as_arrow(positions))
 
 
 def _losing_rows(log: pa.Table, winners: pa.Table) -> _RowPositions:
@@ -260,14 +260,14 @@ def _fragments(found: Sequence[_RowPositions], files: Sequence[SearchedFile]) ->
     """Return a number and the words of its bits for each file that has a row to leave out."""
     if not found:
         return []
-    numbers, places = np.concatenate([f.files for f in found]), np.concatenate([f.places for f in found])
+    numbers, positions = np.concatenate([f.files for f in found]), np.concatenate([f.positions for f in found])
     order = np.argsort(numbers, kind="stable")
-    numbers, places = numbers[order], places[order]
+    numbers, positions = numbers[order], positions[order]
     known = {file.number: file.rows for file in files}
     present, edges = np.unique(numbers, return_index=True)
     parts = zip(present.tolist(), edges, np.append(edges, len(numbers))[1:], strict=True)
     return [
-        _HEAD.pack(number) + bitmap_of(places[first:last], known[number]).tobytes()
+        _HEAD.pack(number) + bitmap_of(positions[first:last], known[number]).tobytes()
         for number, first, last in parts
         if number != SIDECAR
     ]

@@ -94,9 +94,9 @@ def _of_bytes(column: pa.Array, seed: np.ndarray) -> np.ndarray:
     offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
     data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
     starts, lengths, found = offsets[:-1], np.diff(offsets), seed.copy()
-    for place in range(int(lengths.max(initial=0)) // 4):
-        rows = np.flatnonzero(lengths >= 4 * (place + 1))
-        at = starts[rows] + 4 * place
+    for index in range(int(lengths.max(initial=0)) // 4):
+        rows = np.flatnonzero(lengths >= 4 * (index + 1))
+        at = starts[rows] + 4 * index
         word = sum(data[at + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4))
         found[rows] = _mix(found[rows], np.asarray(word, np.uint32))
     whole = lengths // 4 * 4

@@ -104,7 +104,7 @@ def _is_variable(name: exp.Identifier) -> bool:
     return not isinstance(parent, exp.Column | exp.ColumnDef)
 
 
-def _sort_by_place(node: exp.ArraySort) -> exp.Expr:
+def _sort_by_fold_order(node: exp.ArraySort) -> exp.Expr:
     """Sort by the first field, the fold order, which is unique within a key: DuckDB's list_sort takes no comparison."""
     ways = [exp.Literal.string(way) for way in ("ASC", "NULLS FIRST")]
     return exp.func("LIST_SORT", node.this.copy(), *ways)
@@ -181,7 +181,7 @@ _RULES: Final[Mapping[type[exp.Expr], Callable[..., exp.Expr]]] = {
     exp.ArrayDistinct: _distinct,
     exp.ArrayPosition: _position,
     exp.ArraySlice: _slice,
-    exp.ArraySort: _sort_by_place,
+    exp.ArraySort: _sort_by_fold_order,
     exp.BitwiseLeftShift: _shifted_left,
     exp.BitwiseRightShift: _shifted_right,
     exp.Inline: _inline,

@@ -62,7 +62,7 @@ def _with_late(
         return found
     tz = zone_of(zone)
     given: np.ndarray = as_numpy(micros.filter(late))
-    places, again = np.unique((given - _LATE) % _CYCLE + _LATE, return_inverse=True)
-    offsets = np.array([offset(_EPOCH + int(place) * _MICRO, tz) // _MICRO for place in places], np.int64)
+    instants, again = np.unique((given - _LATE) % _CYCLE + _LATE, return_inverse=True)
+    offsets = np.array([offset(_EPOCH + int(instant) * _MICRO, tz) // _MICRO for instant in instants], np.int64)
     moved: Any = as_arrow(given + offsets[again])
     return pc.replace_with_mask(found.cast(pa.int64()), pc.fill_null(late, False), moved).cast(found.type)

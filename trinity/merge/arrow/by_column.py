@@ -46,7 +46,7 @@ class Contributions:
 
     rows: pa.Table
     kinds: np.ndarray
-    place: FoldOrder
+    fold_order: FoldOrder
     counted: np.ndarray
     removal: Removal | None = None
 
@@ -109,9 +109,9 @@ class ColumnFold:
             order = self._by_sequence(versions)
             versions, kinds = versions.take(as_arrow(order)), kinds[order]
         keys, numbers = Keys.of(versions, spec.key)
-        place = FoldOrder(numbers, len(keys))
-        cut = place.last(kinds == FoldKind.CUT)
-        return Contributions(versions, kinds, place, np.arange(len(kinds)) >= cut[numbers])
+        fold_order = FoldOrder(numbers, len(keys))
+        cut = fold_order.last(kinds == FoldKind.CUT)
+        return Contributions(versions, kinds, fold_order, np.arange(len(kinds)) >= cut[numbers])
 
     def _kinds(self, versions: pa.Table) -> np.ndarray:
         kinds = np.full(len(versions), FoldKind.ADD, np.int8)
@@ -141,7 +141,7 @@ class ColumnFold:
         counted = given.counted & (given.kinds != FoldKind.CUT)
         if not (self.spec.remove_on_group and self.spec.row_kind):
             return replace(given, counted=counted)
-        removal = kept_after_removal(self.spec.remove_on_group, given.values, given.place, given.kinds, counted)
+        removal = kept_after_removal(self.spec.remove_on_group, given.values, given.fold_order, given.kinds, counted)
         return replace(given, counted=removal.kept, removal=removal)
 
     def __call__(self, given: Contributions) -> pa.Table:
@@ -166,14 +166,14 @@ class ColumnFold:
         """
         fold = _Fold(self, self.counting(given))
         found = fold.columns()
-        unfit = np.zeros(given.place.count, bool)
+        unfit = np.zeros(given.fold_order.count, bool)
         for folded in found.values():
             unfit |= False if folded.unfit is None else folded.unfit & fold.visible
         values = fold.key | {name: folded.values for name, folded in found.items()}
         number = pa.scalar(StoredKind.FOLDED, pa.int64())
-        kinds = {ROW_KIND: pa.repeat(number, given.place.count)} if ROW_KIND in storage.names else {}
-        base = _of_columns(values | kinds, storage, given.place.count).filter(as_arrow(fold.visible & ~unfit))
-        left = given.rows.select(storage.names).filter(as_arrow(given.counted & unfit[given.place.keys]))
+        kinds = {ROW_KIND: pa.repeat(number, given.fold_order.count)} if ROW_KIND in storage.names else {}
+        base = _of_columns(values | kinds, storage, given.fold_order.count).filter(as_arrow(fold.visible & ~unfit))
+        left = given.rows.select(storage.names).filter(as_arrow(given.counted & unfit[given.fold_order.keys]))
         return Rewritten(base, left, self._sidecar_rows(given, storage, unfit, now_ms))
 
     def _sidecar_rows(self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, now_ms: int) -> pa.Table:
@@ -181,14 +181,14 @@ class ColumnFold:
         spec = self.spec
         # in arrival order nothing can come before a cut or a revival any more
         rows = given if spec.ordering else self.counting(given)
-        keys, kept = rows.place.keys, rows.counted & ~unfit[rows.place.keys]
-        visible = rows.place.last(rows.counted & (rows.kinds == FoldKind.ADD)) >= 0
+        keys, kept = rows.fold_order.keys, rows.counted & ~unfit[rows.fold_order.keys]
+        visible = rows.fold_order.last(rows.counted & (rows.kinds == FoldKind.ADD)) >= 0
         if not spec.keeps_history:
             kept &= ~visible[keys] | (rows.kinds == FoldKind.CUT)
         since = pc.fill_null(rows.rows.column(SINCE), now_ms).combine_chunks()
         if spec.tombstone_retention_ms is not None:
             kept &= visible[keys] | (as_numpy(since) >= now_ms - spec.tombstone_retention_ms)
-        order = rows.place.sorted(kept)
+        order = rows.fold_order.sorted(kept)
         stored = _of_columns({name: picked(rows.values[name], order) for name in storage.names}, storage, len(order))
         found = [stored.append_column(SINCE, since.take(as_arrow(order)))]
         if not spec.ordering:
@@ -203,7 +203,7 @@ class ColumnFold:
         if removal is None:
             return _of_columns({}, storage, 0)
         assert self.spec.row_kind
-        rows = given.place.last(np.ones(len(given.kinds), bool))[removal.dead]
+        rows = given.fold_order.last(np.ones(len(given.kinds), bool))[removal.dead]
         values = {name: picked(given.values[name], rows) for name in self.spec.key}
         for group, at in zip(self.spec.remove_on_group, removal.thresholds, strict=True):
             values |= {name: picked(given.values[name], at) for name in group.sequence}
@@ -246,12 +246,12 @@ class _Fold:
         """True for keys with an added row among the folded ones (D6)."""
         given = self.given
         added = given.counted & (given.kinds == FoldKind.ADD) if self.spec.folds_retracts else given.counted
-        return given.place.last(added) >= 0
+        return given.fold_order.last(added) >= 0
 
     @cached_property
     def key(self) -> dict[str, pa.Array]:
         """Key column -> its value for each key."""
-        rows = self.given.place.last(~self.nothing)
+        rows = self.given.fold_order.last(~self.nothing)
         found = {name: picked(self.given.values[name], rows) for name in self.spec.key}
         return {name: one_zero(v) if pa.types.is_floating(v.type) else v for name, v in found.items()}
 
@@ -270,14 +270,14 @@ class _Fold:
         if group.sequence not in self.groups:
             given, carries = self.given, self._carries if self.omits else None
             self.groups[group.sequence] = GroupFold.of(
-                group, given.values, given.place, given.counted, self.retract, carries
+                group, given.values, given.fold_order, given.counted, self.retract, carries
             )
         return self.groups[group.sequence]
 
     def _folded(self, column: Column) -> Folded:
         spec, given, values = self.spec, self.given, self.given.values[column.name]
         if column.name in spec.ordering and spec.engine is MergeEngine.AGGREGATION:  # of the last row, retract or not
-            return Folded(picked(values, given.place.last(given.counted)))
+            return Folded(picked(values, given.fold_order.last(given.counted)))
         named = spec.functions.get(column.name, FieldFunction("last_non_null_value"))
         function = aggregate_function(named.name)
         assert function is not None
@@ -285,7 +285,7 @@ class _Fold:
 
     def _rows(self, column: Column, named: FieldFunction, function: AggregateFunction) -> ColumnRows:
         given, group = self.given, self.spec.group_of(column.name)
-        when, order = given.counted, given.place
+        when, order = given.counted, given.fold_order
         if group:
             fold = self._group(group)
             when, order = fold.part, fold.order
@@ -311,8 +311,8 @@ class _Fold:
     def _has_mark(self, name: str, mark: str) -> np.ndarray:
         """Return True for rows whose mark of a column is this one."""
         assert self.marks is not None
-        place = self.of.definition.all_columns.index(self.of.definition.column(name))
-        marks = pc.utf8_slice_codeunits(self.marks, place, place + 1)
+        index = self.of.definition.all_columns.index(self.of.definition.column(name))
+        marks = pc.utf8_slice_codeunits(self.marks, index, index + 1)
         return where_true(pc.equal(marks, mark))
 
 

@@ -117,11 +117,11 @@ def losers(
         deletes: the file's rows that are deleted by position, and take no part.
         among: as of :meth:`~trinity.merge.kernels.keys.Keys.lookup`.
     """
-    places, numbers = keys.lookup(base, among)
+    indexes, numbers = keys.lookup(base, among)
     if deletes is not None:
-        stays = np.isin(places, as_numpy(deletes.positions()), invert=True)
-        places, numbers = places[stays], numbers[stays]
-    if not len(places):
+        stays = np.isin(indexes, as_numpy(deletes.positions()), invert=True)
+        indexes, numbers = indexes[stays], numbers[stays]
+    if not len(indexes):
         return _NOTHING, _NOTHING
-    wins = beats(spec, base.take(as_arrow(places)), winners.take(as_arrow(numbers)))
-    return places[~wins], numbers[wins]
+    wins = beats(spec, base.take(as_arrow(indexes)), winners.take(as_arrow(numbers)))
+    return indexes[~wins], numbers[wins]

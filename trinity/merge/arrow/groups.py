@@ -25,7 +25,7 @@ class GroupFold:
     """The fold of one group.
 
     Attributes:
-        order: the fold order in the group: by sequence, then place.
+        order: the fold order in the group: by sequence, then arrival.
         part: True for rows that are folded and take part.
         carries: column -> True for rows that carry it; None when all that take part carry all of them.
         plain: those of its protected columns without a function that are wanted.
@@ -33,7 +33,7 @@ class GroupFold:
 
     group: SequenceGroup
     values: Mapping[str, pa.Array]
-    place: FoldOrder
+    fold_order: FoldOrder
     order: FoldOrder
     part: np.ndarray
     retract: np.ndarray
@@ -45,15 +45,15 @@ class GroupFold:
         cls,
         group: SequenceGroup,
         values: Mapping[str, pa.Array],
-        place: FoldOrder,
+        fold_order: FoldOrder,
         folded: np.ndarray,
         retract: np.ndarray,
         carries: Callable[[str], np.ndarray] | None,
     ) -> GroupFold:
         """Return the fold of a group; ``folded`` is True for rows that are folded."""
         codes = tuple(order_codes(values[name]) for name in group.sequence)
-        order = FoldOrder(place.keys, place.count, codes)
-        return cls(group, values, place, order, folded & takes_part(group, values), retract, carries)
+        order = FoldOrder(fold_order.keys, fold_order.count, codes)
+        return cls(group, values, fold_order, order, folded & takes_part(group, values), retract, carries)
 
     def columns(self) -> dict[str, pa.Array]:
         """Return column -> its value for each key."""
@@ -65,7 +65,7 @@ class GroupFold:
             chosen = dict.fromkeys(self.plain, newest)
         else:
             when_it_came = self._newest_when_it_came()
-            chosen = {name: self.place.last(when_it_came & self.carries(name)) for name in self.plain}
+            chosen = {name: self.fold_order.last(when_it_came & self.carries(name)) for name in self.plain}
         for name, rows in chosen.items():
             found[name] = picked(self.values[name], np.where((rows >= 0) & self.retract[rows], -1, rows))
         return found
@@ -76,10 +76,10 @@ class GroupFold:
         A row that leaves out a column moves the sequence, but not that column. So what a column takes depends on more
         than its own rows: a late row counts only if it was the newest of the group when it came.
         """
-        rows = self.place.sorted(self.part)
+        rows = self.fold_order.sorted(self.part)
         sequence = tuple_codes([codes[rows] for codes in self.order.codes])
         # later keys begin above all of earlier ones, so that one running maximum serves all
-        risen = self.place.keys[rows] * (len(rows) + 1) + sequence
+        risen = self.fold_order.keys[rows] * (len(rows) + 1) + sequence
         found = np.zeros(len(self.part), bool)
         found[rows] = np.maximum.accumulate(risen) == risen
         return found

@@ -42,7 +42,7 @@ class Removal:
 def kept_after_removal(
     groups: Sequence[SequenceGroup],
     values: Mapping[str, pa.Array],
-    place: FoldOrder,
+    fold_order: FoldOrder,
     kinds: np.ndarray,
     folded: np.ndarray,
 ) -> Removal:
@@ -51,10 +51,10 @@ def kept_after_removal(
     The groups are those whose -D may remove; each row has a :class:`~trinity.merge.row_kinds.FoldKind`. Among folded
     rows is no cut.
     """
-    may_die = np.zeros(place.count, bool)
-    may_die[place.keys[folded & (kinds == FoldKind.RETRACT_DELETE)]] = True
-    rows = place.sorted(folded & may_die[place.keys])
-    machine = _Machine(place.keys[rows], kinds[rows], [_numbers(group, values, rows) for group in groups])
+    may_die = np.zeros(fold_order.count, bool)
+    may_die[fold_order.keys[folded & (kinds == FoldKind.RETRACT_DELETE)]] = True
+    rows = fold_order.sorted(folded & may_die[fold_order.keys])
+    machine = _Machine(fold_order.keys[rows], kinds[rows], [_numbers(group, values, rows) for group in groups])
     machine.run()
     kept = folded.copy()
     kept[rows] = machine.kept()
@@ -92,8 +92,8 @@ class _Machine:
 
     def kept(self) -> np.ndarray:
         """Return True for the rows of live keys from their last revival on."""
-        place = np.arange(len(self.kinds)) - np.repeat(self.first, self.length)
-        return ~np.repeat(self.dead, self.length) & (place >= np.repeat(self.start, self.length))
+        index = np.arange(len(self.kinds)) - np.repeat(self.first, self.length)
+        return ~np.repeat(self.dead, self.length) & (index >= np.repeat(self.start, self.length))
 
     def _step(self, of: np.ndarray, step: int) -> None:
         row = self.first[of] + step

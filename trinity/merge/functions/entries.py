@@ -267,8 +267,8 @@ class NestedPartialUpdate(_Nested):
         fields = [picked(child, by_row.last(valid(child))) for child in entries.values.flatten()]
         kind = entries.values.type
         whole = pa.StructArray.from_arrays(fields, fields=[kind.field(n) for n in range(kind.num_fields)])
-        places = row[firsts]
-        return Folded(entries.lists(whole.take(as_arrow(places)), firsts).cast(rows.values.type))
+        indexes = row[firsts]
+        return Folded(entries.lists(whole.take(as_arrow(indexes)), firsts).cast(rows.values.type))
 
 
 def _field(rows: pa.StructArray, name: str) -> pa.Array:

@@ -105,8 +105,8 @@ class Collect(ListFunction):
         added = "concat(coalesce(a, array()), x.v)"
         if _distinct(field.options):
             added = f"array_distinct({added})"
-        place = "CAST(array_position(transform(b, t -> t <=> e), true) AS INT)"
-        without = f"IF({place} = 0, b, concat(slice(b, 1, {place} - 1), slice(b, {place} + 1, size(b))))"
+        index = "CAST(array_position(transform(b, t -> t <=> e), true) AS INT)"
+        without = f"IF({index} = 0, b, concat(slice(b, 1, {index} - 1), slice(b, {index} + 1, size(b))))"
         removed = f"aggregate(x.v, a, (b, e) -> {without})"
         step = f"CASE WHEN NOT x.r THEN {added} WHEN a IS NULL THEN a ELSE {removed} END"
         return f"aggregate({rows}, CAST(NULL AS {field.type}), (a, x) -> CAST({step} AS {field.type}))"
@@ -132,14 +132,14 @@ class Collect(ListFunction):
 def _taken_back(keys: np.ndarray, codes: np.ndarray, retract: np.ndarray, distinct: bool) -> np.ndarray:
     """Return the indices of the remaining elements in order; a retracted element removes the first equal one."""
     left, now = np.ones(len(keys), bool), -1
-    for place, (key, code, back) in enumerate(zip(keys.tolist(), codes.tolist(), retract.tolist(), strict=True)):
+    for index, (key, code, back) in enumerate(zip(keys.tolist(), codes.tolist(), retract.tolist(), strict=True)):
         if key != now:
             there, now = defaultdict[int, deque[int]](deque), key
         same = there[code]
         if back or (distinct and same):
-            left[place] = False
+            left[index] = False
             if back and same:
                 left[same.popleft()] = False
         else:
-            same.append(place)
+            same.append(index)
     return np.flatnonzero(left)

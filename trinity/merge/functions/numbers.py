@@ -222,9 +222,9 @@ class Product(ListFunction):
 
     def folded(self, rows: ColumnRows) -> Folded:
         # row by row: each step rounds, and what it yields is the next one's
-        steps, places = steps_of(rows.type), self.counted(rows)
-        values = steps.numbers(rows.values.take(as_arrow(places)))
-        keys, retract = rows.order.keys[places].tolist(), rows.retract[places].tolist()
+        steps, indexes = steps_of(rows.type), self.counted(rows)
+        values = steps.numbers(rows.values.take(as_arrow(indexes)))
+        keys, retract = rows.order.keys[indexes].tolist(), rows.retract[indexes].tolist()
         products: list[Any] = [None] * rows.order.count
         over = np.zeros(rows.order.count, bool)
         for key, value, taken_back in zip(keys, values, retract, strict=True):

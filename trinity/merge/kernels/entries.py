@@ -70,7 +70,7 @@ class Entries:
         newer = None if self.newer is None else numbers.tolist()
         found, now, mine = list[int](), -1, dict[int, int]()
         facts = zip(self.keys.tolist(), codes.tolist(), self.retract.tolist(), strict=True)
-        for place, (key, code, gone) in enumerate(facts):
+        for index, (key, code, gone) in enumerate(facts):
             if key != now:
                 found += mine.values()
                 mine, now = {}, key
@@ -79,9 +79,9 @@ class Entries:
                 mine.pop(code, None)
             elif there is None:
                 if self.limit is None or len(mine) < self.limit:
-                    mine[code] = place
-            elif newer is None or newer[place] > newer[there] or (ties and newer[place] == newer[there]):
-                mine[code] = place
+                    mine[code] = index
+            elif newer is None or newer[index] > newer[there] or (ties and newer[index] == newer[there]):
+                mine[code] = index
         return np.array([*found, *mine.values()], np.int64)
 
     def appended(self, codes: np.ndarray) -> np.ndarray:
@@ -90,14 +90,14 @@ class Entries:
             return np.arange(len(codes))
         found, now, mine = list[int](), -1, list[tuple[int, int]]()
         facts = zip(self.keys.tolist(), codes.tolist(), self.retract.tolist(), strict=True)
-        for place, (key, code, gone) in enumerate(facts):
+        for index, (key, code, gone) in enumerate(facts):
             if key != now:
                 found += [kept for _, kept in mine]
                 mine, now = [], key
             if gone:
                 mine = [other for other in mine if other[0] != code]
             elif self.limit is None or len(mine) < self.limit:
-                mine.append((code, place))
+                mine.append((code, index))
         return np.array([*found, *(kept for _, kept in mine)], np.int64)
 
     def lists(self, values: pa.Array, kept: np.ndarray) -> pa.ListArray:

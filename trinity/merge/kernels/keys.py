@@ -44,13 +44,13 @@ def as_integers(values: pa.Array) -> np.ndarray | None:
 
 def comparable(rows: pa.Table) -> pa.Table:
     """Return rows with integers for floating-point numbers, which Arrow compares otherwise than Spark."""
-    for place, kind in enumerate(rows.schema.types):
+    for index, kind in enumerate(rows.schema.types):
         if pa.types.is_floating(kind):
-            values = rows.column(place).combine_chunks()
+            values = rows.column(index).combine_chunks()
             whole = as_integers(values)
             assert whole is not None
             mask = as_numpy(values.is_null()) if values.null_count else None
-            rows = rows.set_column(place, rows.schema.names[place], as_arrow(whole, mask=mask))
+            rows = rows.set_column(index, rows.schema.names[index], as_arrow(whole, mask=mask))
     return rows
 
 
@@ -67,7 +67,7 @@ def without_null_keys(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     return rows
 
 
-def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
+def sorted_indexes(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     """Return the indices that sort rows by key; the sort is stable."""
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.argsort(_integers(rows.column(key[0])), kind="stable")
@@ -76,16 +76,16 @@ def sorted_places(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     return found.astype(np.int64)
 
 
-def places_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
+def indexes_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
     """Return the index in sorted rows at which each new row is to be inserted; the number of rows means the end."""
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.searchsorted(_integers(rows.column(key[0])), _integers(others.column(key[0])))
     both = comparable(pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks())
     order = as_numpy(pc.sort_indices(both, sort_keys=[(name, "ascending") for name in key])).astype(np.int64)
     from_rows = order >= len(others)
-    places = np.empty(len(others), np.int64)
-    places[order[~from_rows]] = np.cumsum(from_rows)[~from_rows]
-    return places
+    indexes = np.empty(len(others), np.int64)
+    indexes[order[~from_rows]] = np.cumsum(from_rows)[~from_rows]
+    return indexes
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Keys:
         """Return the number of each row's key; -1 where it is not among these."""
         found = self.columns[0].numbers(rows.column(self.key[0]))
         for name, values, together in zip(self.key[1:], self.columns[1:], self.together, strict=True):
-            found = together.places_of(_pairs(found, values.numbers(rows.column(name)), len(values)))
+            found = together.indexes_of(_pairs(found, values.numbers(rows.column(name)), len(values)))
         return found
 
     @property
@@ -132,15 +132,15 @@ class Keys:
         return not self.together and isinstance(self.columns[0], _Numbers)
 
     def lookup(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return (places of the rows whose key is among these, ascending; the numbers of these keys).
+        """Return (indexes of the rows whose key is among these, ascending; the numbers of these keys).
 
         ``among``, ascending numbers of keys, limits the search: the rows are known to have only these keys.
         """
         if not self.together and (found := self.columns[0].lookup(rows.column(self.key[0]), among)) is not None:
             return found
         numbers = self.numbers(rows)
-        places = np.flatnonzero(numbers != _NONE)
-        return places, numbers[places]
+        indexes = np.flatnonzero(numbers != _NONE)
+        return indexes, numbers[indexes]
 
 
 def _pairs(numbers: np.ndarray, further: np.ndarray, limit: int) -> np.ndarray:
@@ -158,13 +158,13 @@ class _Numbers:
         return len(self.found)
 
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
-        return np.where(valid(column), self.places_of(_integers(column)), _NONE)
+        return np.where(valid(column), self.indexes_of(_integers(column)), _NONE)
 
-    def places_of(self, values: np.ndarray) -> np.ndarray:
+    def indexes_of(self, values: np.ndarray) -> np.ndarray:
         if not len(self.found):
             return np.full(len(values), _NONE)
-        places = np.minimum(np.searchsorted(self.found, values), len(self.found) - 1)
-        return np.where(self.found[places] == values, places, _NONE)
+        indexes = np.minimum(np.searchsorted(self.found, values), len(self.found) - 1)
+        return np.where(self.found[indexes] == values, indexes, _NONE)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
         """Search these in a column, as :meth:`Keys.lookup`; None unless they are few, and the column ascends strictly.
@@ -174,9 +174,9 @@ class _Numbers:
         values, wanted = _integers(column), self.found if among is None else self.found[among]
         if column.null_count or len(values) <= len(wanted) or not (values[1:] > values[:-1]).all():
             return None
-        places = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-        there = np.flatnonzero(values[places] == wanted)
-        return places[there], there if among is None else among[there]
+        indexes = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+        there = np.flatnonzero(values[indexes] == wanted)
+        return indexes[there], there if among is None else among[there]
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class _Others:
         return len(self.found)
 
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
-        places = pc.index_in(column.combine_chunks(), value_set=self.found, skip_nulls=True)
-        numbers: np.ndarray = as_numpy(pc.fill_null(places, as_scalar(_NONE, places.type)))
+        indexes = pc.index_in(column.combine_chunks(), value_set=self.found, skip_nulls=True)
+        numbers: np.ndarray = as_numpy(pc.fill_null(indexes, as_scalar(_NONE, indexes.type)))
         return numbers.astype(np.int64)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> None:
@@ -211,20 +211,20 @@ def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
 
 def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarray]:
     """Return the distinct integers among the valid ones, and the number of each row's; numpy.unique is slower."""
-    places = np.flatnonzero(valid)
-    counted = values[places]
+    indexes = np.flatnonzero(valid)
+    counted = values[indexes]
     numbers = np.full(len(values), _NONE)
     low, high = (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)
     if high - low < _SPREAD * len(counted):  # a table over all of their range spares the sort
         present = np.zeros(high - low + 1, bool)
         present[counted - low] = True
-        numbers[places] = np.cumsum(present, dtype=np.uint32)[counted - low].astype(np.int64) - 1
+        numbers[indexes] = np.cumsum(present, dtype=np.uint32)[counted - low].astype(np.int64) - 1
         return _Numbers(np.flatnonzero(present) + low), numbers
     order = np.argsort(counted)
     ranked = counted[order]
     first = np.ones(len(ranked), bool)
     first[1:] = ranked[1:] != ranked[:-1]
-    numbers[places[order]] = np.cumsum(first) - 1
+    numbers[indexes[order]] = np.cumsum(first) - 1
     return _Numbers(ranked[first]), numbers
 
 

@@ -42,7 +42,7 @@ def _key(spec: MergeSpec) -> str:
     return ", ".join(map(quoted, spec.key))
 
 
-def _place(spec: MergeSpec) -> str:
+def _fold_order(spec: MergeSpec) -> str:
     """Return Spark SQL: the fold order, by arrival, or by sequence and then arrival; NULL loses either way (K3, U8)."""
     if not spec.ordering:
         return ARRIVAL
@@ -83,7 +83,7 @@ class ColumnFold:
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
             ignored = is_retract(kind) if spec.ignore_delete else f"{kind} = {FoldKind.RETRACT_UPDATE}"
             versions = versions.where(f"NOT ({ignored})")
-        rows = versions.selectExpr("*", f"{kind} AS {KIND}", f"{_place(spec)} AS {PLACE}")
+        rows = versions.selectExpr("*", f"{kind} AS {KIND}", f"{_fold_order(spec)} AS {PLACE}")
         if not self._cuts:
             return rows
         cut = f"max(IF({KIND} = {FoldKind.CUT}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)}) AS {_CUT_AT}"
@@ -188,7 +188,7 @@ class ColumnFold:
                 number=n,
                 group=group,
                 plain=tuple(c for c in group.protected if c not in self.spec.functions),
-                place=PLACE,
+                fold_order=PLACE,
                 key=_key(self.spec),
                 retract=is_retract(KIND) if self.spec.folds_retracts else None,
                 carries=(lambda name: self._carries(self.definition.column(name))) if self.omits else None,

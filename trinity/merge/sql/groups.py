@@ -21,17 +21,17 @@ class GroupFold:
 
     Attributes:
         plain: its protected columns without a function.
-        place: BIGINT column, the fold order within a key.
+        fold_order: BIGINT column, the fold order within a key.
         retract: Spark SQL: true for a retract, or None when there are none.
         carries: column -> Spark SQL: true for rows that carry it; None when all that take part carry all of them.
-        packed: BIGINT column, the fold order in the group, NULL for rows that take no part; None: sequence and place.
+        packed: BIGINT column, the fold order in the group, NULL for rows that take no part; or None.
         flat: whether a hash aggregation can keep every column of the group.
     """
 
     number: int
     group: SequenceGroup
     plain: tuple[str, ...]
-    place: str
+    fold_order: str
     key: str
     retract: str | None
     carries: Callable[[str], str] | None
@@ -40,8 +40,8 @@ class GroupFold:
 
     @property
     def order(self) -> str:
-        """Spark SQL: the row's place in the group's fold order, larger is later."""
-        return self.packed or f"struct({', '.join(map(quoted, self.group.sequence))}, {self.place})"
+        """Spark SQL: the row's rank in the group's fold order, larger is later."""
+        return self.packed or f"struct({', '.join(map(quoted, self.group.sequence))}, {self.fold_order})"
 
     @property
     def _has_own_states(self) -> bool:
@@ -68,7 +68,7 @@ class GroupFold:
         """
         if self.carries is None:
             return []
-        window = f"OVER (PARTITION BY {self.key} ORDER BY {self.place})"
+        window = f"OVER (PARTITION BY {self.key} ORDER BY {self.fold_order})"
         so_far = f"max(IF({takes_part(self.group)}, {self._sequence}, NULL)) {window}"
         return [f"coalesce({takes_part(self.group)} AND {self._sequence} >= {so_far}, false) AS {self._newest}"]
 
@@ -79,7 +79,7 @@ class GroupFold:
             found = {self._name: aggregated(f"max({self._sequence})", part)}
             for n, column in enumerate(self.plain):
                 when = f"{self._newest} AND {self.carries(column)}"
-                found[f"{self._name}_{n}"] = aggregated(f"max_by({self._value(column)}, {self.place})", when)
+                found[f"{self._name}_{n}"] = aggregated(f"max_by({self._value(column)}, {self.fold_order})", when)
             return found
         values = [*map(quoted, self.group.sequence), *map(self._value, self.plain)]
         if self._has_own_states:

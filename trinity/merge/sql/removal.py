@@ -20,31 +20,32 @@ _ROWS = "_trinity_key_rows"
 _STATE = "_trinity_state"
 
 
-def kept_after_removal(rows: AnyRows, spec: MergeSpec, place: str, kind: str) -> AnyRows:
+def kept_after_removal(rows: AnyRows, spec: MergeSpec, fold_order: str, kind: str) -> AnyRows:
     """Return the rows of a live key from its last revival on, and for a dead key one -D that carries its thresholds.
 
-    The place, BIGINT, is the fold order within a key. The kind is a :class:`~trinity.merge.row_kinds.FoldKind`, and no
+    The fold order within a key is a BIGINT. The kind is a :class:`~trinity.merge.row_kinds.FoldKind`, and no
     cut.
     """
-    types = {place: "bigint", kind: "int"}  # the place first: the rows are sorted by it
+    types = {fold_order: "bigint", kind: "int"}  # the fold order first: the rows are sorted by it
     types |= {name: of for name, of in rows.dtypes if name not in types}
     columns = ", ".join(map(quoted, types))
-    in_order = f"(x, y) -> CASE WHEN x.{place} < y.{place} THEN -1 WHEN x.{place} > y.{place} THEN 1 ELSE 0 END"
+    x, y = f"x.{fold_order}", f"y.{fold_order}"
+    in_order = f"(x, y) -> CASE WHEN {x} < {y} THEN -1 WHEN {x} > {y} THEN 1 ELSE 0 END"
     collected = per_key(rows, spec.key, f"array_sort(collect_list(struct({columns})), {in_order}) AS {_ROWS}")
-    state = _Machine(spec.remove_on_group, types, place, kind).run(_ROWS)
+    state = _Machine(spec.remove_on_group, types, fold_order, kind).run(_ROWS)
     found = collected.selectExpr(_ROWS, f"{state} AS {_STATE}")
-    alive = f"filter({_ROWS}, r -> {_STATE}.start IS NULL OR r.{place} >= {_STATE}.start)"
-    dead = f"array({_threshold_row(types, spec, place, kind)})"
+    alive = f"filter({_ROWS}, r -> {_STATE}.start IS NULL OR r.{fold_order} >= {_STATE}.start)"
+    dead = f"array({_threshold_row(types, spec, fold_order, kind)})"
     return found.selectExpr(f"inline(IF({_STATE}.dead, {dead}, {alive}))")
 
 
-def _threshold_row(types: Mapping[str, str], spec: MergeSpec, place: str, kind: str) -> str:
+def _threshold_row(types: Mapping[str, str], spec: MergeSpec, fold_order: str, kind: str) -> str:
     last = f"{_ROWS}[size({_ROWS}) - 1]"
     values = {c: f"{last}.{quoted(c)}" for c in spec.key}
     for n, group in enumerate(spec.remove_on_group):
         values |= {c: f"{_STATE}.s{n}.{quoted(c)}" for c in group.sequence}
     assert spec.row_kind
-    values |= {spec.row_kind: "'-D'", place: f"{last}.{place}", kind: str(FoldKind.RETRACT_DELETE)}
+    values |= {spec.row_kind: "'-D'", fold_order: f"{last}.{fold_order}", kind: str(FoldKind.RETRACT_DELETE)}
     fields = [f"CAST({values.get(c, 'NULL')} AS {t}) AS {quoted(c)}" for c, t in types.items()]
     return f"struct({', '.join(fields)})"
 
@@ -52,10 +53,10 @@ def _threshold_row(types: Mapping[str, str], spec: MergeSpec, place: str, kind: 
 class _Machine:
     """The state machine as Spark SQL, in which ``a`` is the state so far and ``x`` the row."""
 
-    def __init__(self, groups: tuple[SequenceGroup, ...], types: dict[str, str], place: str, kind: str) -> None:
+    def __init__(self, groups: tuple[SequenceGroup, ...], types: dict[str, str], fold_order: str, kind: str) -> None:
         self.groups = groups
         self.types = types
-        self.place = f"x.{place}"
+        self.fold_order = f"x.{fold_order}"
         self.kind = f"x.{kind}"
         self.numbers = range(len(groups))
 
@@ -90,7 +91,7 @@ class _Machine:
         revives = f"(a.dead AND {self.kind} = {FoldKind.ADD} AND {reached} AND NOT {older})"
         parts = ", ".join(f"'s{n}', {self._sequence(n)}" for n in self.numbers)
         dead = "k.deletes OR (a.dead AND NOT k.revives)"
-        found = f"named_struct('dead', {dead}, 'start', IF(k.revives, {self.place}, a.start), {parts})"
+        found = f"named_struct('dead', {dead}, 'start', IF(k.revives, {self.fold_order}, a.start), {parts})"
         # what the row does is decided once, then used for every group
         return f"transform(array(named_struct('deletes', {deletes}, 'revives', {revives})), k -> {found})[0]"
 

@@ -110,15 +110,15 @@ def joined(
     owners = Counter(name.lower() for part in parts for name, _ in part)
     chosen = [quoted(name) for name, _ in everything if columns[name.lower()].text is not None]
     relations: list[Relation] = []
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         known: dict[str, ResolvedColumn] = {}
         for name, kind in part:
             known[name.lower()] = columns.get(name.lower(), _NO_COLUMN)
             if known[name.lower()].text is None or owners[name.lower()] > 1:
-                own = f"{UNNAMED}_{place}_{name}"
-                chosen.append(f"{quoted(aliases[place])}.{quoted(name)} AS {quoted(own)}")
+                own = f"{UNNAMED}_{index}_{name}"
+                chosen.append(f"{quoted(aliases[index])}.{quoted(name)} AS {quoted(own)}")
                 known[name.lower()] = ResolvedColumn(f"{quoted(UNNAMED)}.{quoted(own)}", kind)
-        relations.append(Relation(names[place], known))
+        relations.append(Relation(names[index], known))
     return Joined(_selecting(text, ", ".join(chosen)), Side("source", UNNAMED, tuple(relations), columns))
 
 

@@ -117,8 +117,8 @@ def _addition(node: exp.ColumnDef, dialect: str) -> evolve.Change:
     if key:
         raise TrinityError("NOT_SUPPORTED", f"Column '{column.name}': a primary key cannot be added to a table.")
     position = node.args.get("position")
-    place = None if position is None else position.this.name if position.this is not None else evolve.FIRST
-    adding = partial(evolve.added, column=column, place=place)
+    position = None if position is None else position.this.name if position.this is not None else evolve.FIRST
+    adding = partial(evolve.added, column=column, position=position)
     return _if_not_exists(column.name, adding) if node.args.get("exists") else adding
 
 
@@ -182,7 +182,7 @@ def _unsupported(statement: Statement) -> TrinityError:
     )
 
 
-_PLACES: Final = ("FIRST", "AFTER")
+_POSITIONS: Final = ("FIRST", "AFTER")
 
 
 def alter_as_text(session: Session, statement: Statement) -> Rows:
@@ -232,8 +232,8 @@ def _unset_properties(table: Table, statement: Statement, reader: Reader) -> Non
 def _move(table: Table, statement: Statement, reader: Reader) -> None:
     column = reader.name()
     rest = reader.tokens[reader.at :]
-    place = rest[0].text.upper() if rest else ""
-    if len(column) != 1 or place not in _PLACES or len(rest) != 1 + _PLACES.index(place):
+    position = rest[0].text.upper() if rest else ""
+    if len(column) != 1 or position not in _POSITIONS or len(rest) != 1 + _POSITIONS.index(position):
         raise _unsupported(statement)
-    behind = rest[1].text if place == "AFTER" else evolve.FIRST
-    table.alter(partial(evolve.moved, name=column[0], place=behind))
+    behind = rest[1].text if position == "AFTER" else evolve.FIRST
+    table.alter(partial(evolve.moved, name=column[0], position=behind))

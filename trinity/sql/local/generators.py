@@ -46,8 +46,8 @@ class Generated:
         inner = {"array": ("col",), "map": ("key", "value")}.get(value.type.name)
         if inner is None or value.type.limited or node.expressions or node.find(exp.Query, exp.AggFunc, exp.Window):
             raise Refused(f"only Spark evaluates '{node.sql(dialect='spark')}'")
-        place = isinstance(node, exp.Posexplode)
-        own, kinds = [*(("pos",) * place), *inner], [*((_INT,) * place), *value.type.children]
+        with_position = isinstance(node, exp.Posexplode)
+        own, kinds = [*(("pos",) * with_position), *inner], [*((_INT,) * with_position), *value.type.children]
         if len(names or own) != len(own):
             raise Refused(f"'{node.sql(dialect='spark')}' has another number of columns than its names")
         columns = [ScopeColumn(n, new_field(), kind, qualifier) for n, kind in zip(names or own, kinds, strict=True)]
@@ -57,20 +57,24 @@ class Generated:
         """Return the generated rows, each with the columns of its source row."""
         pages = source.pages()
         shown = replace(pages, columns=(*pages.columns, *self.columns))
-        place = isinstance(self.node, exp.Posexplode)
+        with_position = isinstance(self.node, exp.Posexplode)
 
         def made() -> Iterator[pa.RecordBatch]:
             for page in pages.open():
                 given = self.value.evaluate(page)
                 parts = [given.keys, given.items] if pa.types.is_map(given.type) else [given.values]
-                for rows, places, within in _places(given, outer=self.outer):
-                    found = [*page.take(rows).columns, *((places,) * place), *(part.take(within) for part in parts)]
+                for rows, positions, within in _positions(given, outer=self.outer):
+                    found = [
+                        *page.take(rows).columns,
+                        *((positions,) * with_position),
+                        *(part.take(within) for part in parts),
+                    ]
                     yield pa.RecordBatch.from_arrays(found, schema=shown.schema)
 
         return replace(shown, open=made)
 
 
-def _places(given: pa.Array, *, outer: bool) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+def _positions(given: pa.Array, *, outer: bool) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
     """Yield, for the items of arrays, (the index of its array, its index in that, its index among all items).
 
     With ``outer``, an array without items yields one whose indices are NULL.
@@ -84,8 +88,8 @@ def _places(given: pa.Array, *, outer: bool) -> Iterator[tuple[pa.Array, pa.Arra
         before = ends[first - 1] if first else 0
         last = max(int(np.searchsorted(ends, before + _ROWS_AT_ONCE)), first + 1)
         rows = np.repeat(np.arange(first, last), made[first:last])
-        places = np.arange(len(rows)) - np.repeat(ends[first:last] - made[first:last] - before, made[first:last])
+        positions = np.arange(len(rows)) - np.repeat(ends[first:last] - made[first:last] - before, made[first:last])
         none = counts[rows] == 0
-        within = as_arrow(offsets[rows] + places, mask=none)
-        yield as_arrow(rows), as_arrow(places.astype(np.int32), mask=none), within
+        within = as_arrow(offsets[rows] + positions, mask=none)
+        yield as_arrow(rows), as_arrow(positions.astype(np.int32), mask=none), within
         first = last

@@ -149,15 +149,15 @@ def _with_one_zero(relation: Relation) -> Relation:
     """Return rows that are compared whole, with 0.0 for -0.0 as Spark has it. Raises Refused for other types."""
     for column in relation.columns:
         as_one_value(column.type)
-    floats = [place for place, column in enumerate(relation.columns) if column.type.name in FLOATS]
+    floats = [index for index, column in enumerate(relation.columns) if column.type.name in FLOATS]
     if not floats:
         return relation
     pages = relation.pages()
 
     def computed() -> Iterator[pa.RecordBatch]:
         for page in pages.open():
-            for place in floats:
-                page = page.set_column(place, page.schema.field(place), one_zero(page.column(place)))
+            for index in floats:
+                page = page.set_column(index, page.schema.field(index), one_zero(page.column(index)))
             yield page
 
     return Pages(pages.columns, computed)
@@ -558,13 +558,13 @@ def _unnamed(node: exp.Expr) -> exp.Expr:
 
 
 def _result_position(tree: exp.Expr, wanted: _Wanted) -> int:
-    """Return the place of what ORDER BY of a SELECT DISTINCT means: a column of the result, by name or number."""
+    """Return the index of what ORDER BY of a SELECT DISTINCT means: a column of the result, by name or number."""
     if isinstance(tree, exp.Literal):
         return int(tree.name) - 1
-    places = [place for place, (name, _) in enumerate(wanted) if name.lower() == tree.name.lower()]
-    if not isinstance(tree, exp.Column) or len(places) != 1 or (tree.table and wanted[places[0]][1] != tree):
+    indexes = [index for index, (name, _) in enumerate(wanted) if name.lower() == tree.name.lower()]
+    if not isinstance(tree, exp.Column) or len(indexes) != 1 or (tree.table and wanted[indexes[0]][1] != tree):
         raise Refused(f"SELECT DISTINCT has no column '{tree.sql(dialect='spark')}' to be ordered by")
-    return places[0]
+    return indexes[0]
 
 
 def _limit(tree: exp.Expr) -> str:

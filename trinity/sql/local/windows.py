@@ -68,9 +68,9 @@ class Windows:
         if of_order and (clause is None or node.args.get("spec") is not None):
             raise Refused(f"'{node.sql(dialect='spark')}' takes ORDER BY, and no frame")
         kind, text = self._call(node.this)
-        by = ", ".join(self._place(part) for part in node.args.get("partition_by") or ())
+        by = ", ".join(self._column_of(part) for part in node.args.get("partition_by") or ())
         order = ", ".join(
-            f"{self._place(tree)} {words}" for tree, words in map(ordering, clause.expressions if clause else ())
+            f"{self._column_of(tree)} {words}" for tree, words in map(ordering, clause.expressions if clause else ())
         )
         words = [
             f"PARTITION BY {by}" if by else "",
@@ -118,7 +118,7 @@ class Windows:
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}' over a window")
         return value
 
-    def _place(self, tree: exp.Expr) -> str:
+    def _column_of(self, tree: exp.Expr) -> str:
         """Return the placeholder for an expression of PARTITION BY, or ORDER BY."""
         value = self._value(tree)
         as_one_value(value.type)

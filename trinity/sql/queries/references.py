@@ -150,8 +150,8 @@ def is_inner_cte(node: exp.Table) -> bool:
 
 def _visible_ctes(parent: exp.Expr, child: exp.Expr) -> list[exp.Expr]:
     if isinstance(parent, exp.With):
-        place = next(i for i, cte in enumerate(parent.expressions) if cte is child)
-        return list(parent.expressions[: place + bool(parent.args.get("recursive"))])
+        index = next(i for i, cte in enumerate(parent.expressions) if cte is child)
+        return list(parent.expressions[: index + bool(parent.args.get("recursive"))])
     clause = parent.args.get("with_")
     return list(clause.expressions) if clause is not None and clause is not child else []
 
@@ -193,12 +193,12 @@ def _with_distinct_aliases(references: list[Reference]) -> list[Reference]:
     seen: dict[tuple[int, str], set[tuple[str, str, str]]] = {}
     for r in references:
         if not r.aliased:
-            seen.setdefault(_place(r), set()).add(r.full)
-    shared = [r for r in references if not r.aliased and len(seen[_place(r)]) > 1]
+            seen.setdefault(_scope_and_name(r), set()).add(r.full)
+    shared = [r for r in references if not r.aliased and len(seen[_scope_and_name(r)]) > 1]
     return [replace(r, alias=".".join(map(quoted_name, r.full))) if r in shared else r for r in references]
 
 
-def _place(reference: Reference) -> tuple[int, str]:
+def _scope_and_name(reference: Reference) -> tuple[int, str]:
     return id(reference.node.parent_select), reference.alias.lower()
 
 

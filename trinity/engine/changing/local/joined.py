@@ -36,15 +36,15 @@ class _Equal:
     order: np.ndarray
     edges: np.ndarray
 
-    def places(self, target: pa.RecordBatch) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def indexes(self, target: pa.RecordBatch) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the indices of target and source rows that have equal values, in the target's order."""
         compared = pa.Table.from_arrays([_wide(target.column(name)) for name in self.on], names=list(self.on))
         numbers = self.keys.numbers(compared)
         found = np.flatnonzero(numbers >= 0)
         first, counts = self.edges[numbers[found]], np.diff(self.edges)[numbers[found]]
-        places = np.repeat(found, counts)
-        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-        yield places, self.order[np.repeat(first, counts) + within]
+        indexes = np.repeat(found, counts)
+        within = np.arange(len(indexes)) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield indexes, self.order[np.repeat(first, counts) + within]
 
 
 @dataclass(frozen=True)
@@ -93,28 +93,28 @@ class Join:
         """Yield the joined rows of a page of the target."""
         found = np.zeros(target.num_rows, bool)
         equal = self.equal
-        for places, mine in equal.places(target) if equal is not None else self._all_places(target.num_rows):
-            pairs = _side_by_side(target.take(as_arrow(places)), self.rows.take(as_arrow(mine)))
+        for indexes, mine in equal.indexes(target) if equal is not None else self._all_indexes(target.num_rows):
+            pairs = _side_by_side(target.take(as_arrow(indexes)), self.rows.take(as_arrow(mine)))
             if self.residual is not None:
                 holds = pc.fill_null(self.residual.evaluate(pairs), False)
                 pairs, those = pairs.filter(holds), as_numpy(holds)
-                places, mine = places[those], mine[those]
-            self.matched[mine] = found[places] = True
+                indexes, mine = indexes[those], mine[those]
+            self.matched[mine] = found[indexes] = True
             if self.once:
-                pairs = pairs.filter(as_arrow(np.diff(places, prepend=-1) != 0))
+                pairs = pairs.filter(as_arrow(np.diff(indexes, prepend=-1) != 0))
             if When.MATCHED in self.kinds and pairs.num_rows:
                 yield When.MATCHED, pairs
         if When.NOT_MATCHED_BY_SOURCE in self.kinds:
             alone = target.filter(as_arrow(~found))
             yield When.NOT_MATCHED_BY_SOURCE, _side_by_side(alone, _nulls(self.rows.schema, alone.num_rows))
 
-    def _all_places(self, target: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _all_indexes(self, target: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs for a cross join, some target rows at a time."""
         own = self.rows.num_rows
         count = max(1, _PAIRS_AT_ONCE // max(1, own))
         for first in range(0, target, count):
-            places = np.arange(first, min(first + count, target))
-            yield np.repeat(places, own), np.tile(np.arange(own), len(places))
+            indexes = np.arange(first, min(first + count, target))
+            yield np.repeat(indexes, own), np.tile(np.arange(own), len(indexes))
 
     def unmatched(self, target: pa.Schema) -> Iterator[Joined]:
         """Yield the rows of the source that no row of the target matched, once all its pages are joined."""

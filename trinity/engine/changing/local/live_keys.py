@@ -43,15 +43,15 @@ def check_keys(changes: LocalChanges, pages: Sequence[pa.RecordBatch]) -> NotLoc
         return stored
     at = np.full(len(keys) + 1, -1)  # index -1 is for keys that were not found
     at[keys.numbers(stored)] = np.arange(len(stored))
-    places = np.flatnonzero(at[numbers] >= 0)
-    new, old = filled.take(places), stored.take(at[numbers[places]])
+    indexes = np.flatnonzero(at[numbers] >= 0)
+    new, old = filled.take(indexes), stored.take(at[numbers[indexes]])
     vacated = keys.numbers(pa.concat_tables([page.vacated for page in rows]))
-    live = ~as_numpy(old.column(DELETED)) & ~np.isin(numbers[places], vacated)
+    live = ~as_numpy(old.column(DELETED)) & ~np.isin(numbers[indexes], vacated)
     loses = as_numpy(new.column(_MOVED)) & beats(spec, old, new)
-    for place in np.flatnonzero(live | loses)[:1]:
-        if not live[place]:
+    for index in np.flatnonzero(live | loses)[:1]:
+        if not live[index]:
             raise plan.loses_error()
-        raise plan.key_exists_error([new.column(k)[int(place)].as_py() for k in spec.key])
+        raise plan.key_exists_error([new.column(k)[int(index)].as_py() for k in spec.key])
     return None
 
 

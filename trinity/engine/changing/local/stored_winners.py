@@ -54,8 +54,8 @@ def stored_winners(
         stays[beaten] = False
     won = folded.winners.filter(as_arrow(stays)).sort_by([(FILE_NUMBER, "ascending"), (POSITION, "ascending")])
     edges = np.searchsorted(as_numpy(won.column(FILE_NUMBER)), np.arange(len(files) + 1))
-    places = [*(as_numpy(won.column(POSITION))[a:b] for a, b in pairwise(edges)), *(found for found, _ in base)]
-    rows = InColumns(splits, columns).at(zip([*files, *fold.base], places, strict=True))
+    positions = [*(as_numpy(won.column(POSITION))[a:b] for a, b in pairwise(edges)), *(found for found, _ in base)]
+    rows = InColumns(splits, columns).at(zip([*files, *fold.base], positions, strict=True))
     live = len(rows) - len(won)
     for name, of_base in ((ROW_KIND, None), (DELETED, False)):
         if name not in won.column_names:
@@ -72,6 +72,6 @@ def _of_base(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (positions of winning rows of a base file, ascending; numbers of log winners that lose to them)."""
     rows = read(file.path, search.storage, compared_columns(search.spec))
-    places = not_deleted(keys.lookup(rows)[0], file.deletes)
-    lost, beaten = losers(search.spec, rows.take(as_arrow(places)), folded.keys, folded.winners)
-    return np.delete(places, lost), beaten
+    positions = not_deleted(keys.lookup(rows)[0], file.deletes)
+    lost, beaten = losers(search.spec, rows.take(as_arrow(positions)), folded.keys, folded.winners)
+    return np.delete(positions, lost), beaten

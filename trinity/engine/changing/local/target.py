@@ -59,8 +59,8 @@ class _Read:
 
     def rows(self, file: DataFile, group: int | None) -> Iterator[pa.RecordBatch]:
         uri, wanted = Location.of(file.path).uri, self.selection
-        for page, places in located_pages(file, self.storage, group):
-            rows, at = to_user_columns(page.select(range(len(wanted.columns))), wanted.columns), as_arrow(places)
+        for page, positions in located_pages(file, self.storage, group):
+            rows, at = to_user_columns(page.select(range(len(wanted.columns))), wanted.columns), as_arrow(positions)
             if wanted.columns and (holds := wanted.holds(rows)) is not None:
                 rows, at = rows.filter(holds), at.filter(holds)
             columns = [*rows.columns[: len(wanted.names)], pa.repeat(uri, len(at)), at]

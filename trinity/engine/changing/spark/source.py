@@ -85,7 +85,7 @@ def _common_types(rows: DataFrame, columns: Sequence[Column], values: Sequence[C
         return [""] * len(columns)
     analysed = rows.select(*[column == value for column, value in zip(columns, values, strict=True)])
     conditions = analysed._jdf.queryExecution().analyzed().projectList()
-    return [_compared_type(conditions.apply(place).child()) for place in range(len(columns))]
+    return [_compared_type(conditions.apply(index).child()) for index in range(len(columns))]
 
 
 def _compared_type(condition: Any) -> str:

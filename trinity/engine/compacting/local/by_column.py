@@ -66,9 +66,9 @@ class ColumnRewrite:
             for page in keys.split(live_pages(file, placed))[0]:
                 self._add(parts, pa.Table.from_batches([page]), deleted=True)
         for file in self.touched:
-            rows, places = rows_of_keys(file, read, keys.keys)
+            rows, positions = rows_of_keys(file, read, keys.keys)
             earlier.append(rows)
-            self.lost |= {file.path: [as_arrow(places)]} if len(places) else {}
+            self.lost |= {file.path: [as_arrow(positions)]} if len(positions) else {}
         for file in self.replaced:
             for page in live_pages(file, read):
                 [others], matching = keys.split([page])

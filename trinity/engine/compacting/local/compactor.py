@@ -189,7 +189,7 @@ def _find_winners(
             winners.keep_in(
                 files, np.concatenate([_NOTHING, *(numbers for _, numbers in losing)]), deleted_too=deleted_too
             )
-            lost.append([places for places, _ in losing])
+            lost.append([positions for positions, _ in losing])
             del winners, losing
             pa.default_memory_pool().release_unused()  # it would keep it from what comes next
     return _FoldOutcome(files.retained(), [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])

@@ -69,7 +69,7 @@ class Parts:
         """Return the rows of a part, and forget them."""
         with self._mutex:
             spilled, waiting = self._spilled.pop(part, []), self._waiting.pop(part, [])
-        rows = [*(_read(path, place) for path, place in spilled), *waiting]
+        rows = [*(_read(path, index) for path, index in spilled), *waiting]
         return pa.Table.from_batches(rows, self._schema).combine_chunks()  # the caller gets the only copy
 
     def _spill(self) -> None:
@@ -78,9 +78,9 @@ class Parts:
         path = Path(self._folder.name, f"{len(list(Path(self._folder.name).iterdir()))}.arrow")
         try:
             with pa.ipc.new_file(path, self._schema, options=_LZ4) as file:
-                for place, (part, rows) in enumerate(self._waiting.items()):
+                for index, (part, rows) in enumerate(self._waiting.items()):
                     file.write_batch(pa.concat_batches(rows))
-                    self._spilled[part].append((path, place))
+                    self._spilled[part].append((path, index))
         except OSError as error:
             raise TrinityError(
                 "FILESYSTEM_ERROR",
@@ -91,9 +91,9 @@ class Parts:
         self._bytes = 0
 
 
-def _read(path: Path, place: int) -> pa.RecordBatch:
+def _read(path: Path, index: int) -> pa.RecordBatch:
     with pa.ipc.open_file(path) as file:
-        return file.get_batch(place)
+        return file.get_batch(index)
 
 
 @dataclass(frozen=True)

@@ -70,11 +70,11 @@ class RetainedRows:
         with reporting_unreadable_file(self.file.path):
             for page in stored_pages(self.file.path, in_file(read, self.file.partition)) if self.marks.any() else ():
                 marks = self.marks[first : first + page.num_rows]
-                places = np.flatnonzero(marks)
-                if len(places):
-                    kept = page if len(places) == page.num_rows else page.take(as_arrow(places))
+                positions = np.flatnonzero(marks)
+                if len(positions):
+                    kept = page if len(positions) == page.num_rows else page.take(as_arrow(positions))
                     kept = kept if stamp is None else with_stamp(kept, stamp)
-                    columns = [*kept.columns[:-1], as_arrow(marks[places] == _DELETES), kept.column(SINCE)]
+                    columns = [*kept.columns[:-1], as_arrow(marks[positions] == _DELETES), kept.column(SINCE)]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
                 first += page.num_rows
 
@@ -103,15 +103,15 @@ class LogFiles:
             TrinityError: BAD_DATA naming the file, where it cannot be read.
         """
         file = self.files[number]
-        for page, places in located_pages(file, self._storage):
+        for page, positions in located_pages(file, self._storage):
             if self._arrival is not None:
                 page = self._arrival.with_moments(page, FileArrival.of(file))
-            arrival = as_arrow(places + self._first[number])
+            arrival = as_arrow(positions + self._first[number])
             yield pa.RecordBatch.from_arrays([*page.columns, arrival], schema=self.schema)
 
-    def retain(self, places: np.ndarray, deleted: np.ndarray) -> None:
+    def retain(self, positions: np.ndarray, deleted: np.ndarray) -> None:
         """Mark rows that stay, by index; ``deleted`` says which of them are tombstones."""
-        self._marks[places] = np.where(deleted, _DELETES, _STAYS)
+        self._marks[positions] = np.where(deleted, _DELETES, _STAYS)
 
     def retain_keyless(self, rows: pa.RecordBatch) -> None:
         """Mark rows with NULL in their key, which are versions of no row (K1)."""
@@ -131,29 +131,29 @@ class LogWinners:
     """The winners of a share of the keys.
 
     Attributes:
-        rows: the winner of each key by its number: key, ordering columns and marks, with ``place`` and ``DELETED``.
-        place: the column with a row's index among all rows of the log.
+        rows: the winner of each key by its number: key, ordering columns and marks, with the position and ``DELETED``.
+        position_column: name of the column with a row's index among all rows of the log.
     """
 
     fold: FoldPlan
     keys: Keys
     rows: pa.Table
-    place: str
+    position_column: str
 
     @classmethod
     def of(cls, fold: FoldPlan, versions: pa.Table) -> LogWinners:
         """Fold all row versions of a share of the keys. Raises BAD_DATA naming a key whose winner is unknown (L3)."""
-        arrival, place = RowArrival.of(fold.splits, fold.spec), ARRIVAL
+        arrival, position_column = RowArrival.of(fold.splits, fold.spec), ARRIVAL
         if arrival is not None:
-            place = POSITION
+            position_column = POSITION
             versions = arrival.in_order(versions.sort_by(ARRIVAL))
-            versions = versions.rename_columns({ARRIVAL: place}).append_column(
+            versions = versions.rename_columns({ARRIVAL: position_column}).append_column(
                 ARRIVAL, as_arrow(np.arange(len(versions)))
             )
         keys, won = winners(fold.spec, taking_part(fold.spec, versions))
         if arrival is not None:
             arrival.check(versions, as_numpy(won.column(ARRIVAL)))
-        return cls(fold, keys, won.append_column(DELETED, is_deleted(fold.spec, won)), place)
+        return cls(fold, keys, won.append_column(DELETED, is_deleted(fold.spec, won)), position_column)
 
     def losers(self, file: DataFile) -> tuple[np.ndarray, np.ndarray]:
         """Return (positions of a base file's losing rows, ascending; numbers of winners that lose to its rows)."""
@@ -163,7 +163,7 @@ class LogWinners:
 
     def keep_in(self, files: LogFiles, beaten: np.ndarray, *, deleted_too: bool) -> None:
         """Mark the winners in their files, except the beaten ones, and tombstones unless they are kept."""
-        places, deleted = as_numpy(self.rows.column(self.place)), as_numpy(self.rows.column(DELETED))
-        stays = np.ones(len(places), bool) if deleted_too else ~deleted
+        positions, deleted = as_numpy(self.rows.column(self.position_column)), as_numpy(self.rows.column(DELETED))
+        stays = np.ones(len(positions), bool) if deleted_too else ~deleted
         stays[beaten] = False
-        files.retain(places[stays], deleted[stays])
+        files.retain(positions[stays], deleted[stays])

@@ -102,8 +102,8 @@ class _Resolve(ABC):
 
     def with_row_location(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
         """Return key and ordering columns of a scan, with file and position of each row, as ``b``."""
-        place = f"{_tokens(files)[0]} AS {FILE_TOKEN}", f"_metadata.row_index AS {POSITION}"
-        return self.key_and_ordering(rows, *place).alias("b")
+        position = f"{_tokens(files)[0]} AS {FILE_TOKEN}", f"_metadata.row_index AS {POSITION}"
+        return self.key_and_ordering(rows, *position).alias("b")
 
     def key_and_ordering(self, rows: DataFrame, *further: str) -> DataFrame:
         """Return key and ordering columns, and further ones."""
@@ -268,9 +268,9 @@ class _PositionTask:
 
 def _take(page: pa.RecordBatch, found: dict[Any, list[pa.Array]]) -> None:
     """Add a page's positions to those of each file."""
-    files, places = page.column(FILE_TOKEN), page.column(POSITION)
+    files, positions = page.column(FILE_TOKEN), page.column(POSITION)
     for file in files.drop_null().unique():
-        found.setdefault(file.as_py(), []).append(places.filter(pc.equal(files, file)))
+        found.setdefault(file.as_py(), []).append(positions.filter(pc.equal(files, file)))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from trinity.arrays import as_arrow, row_numbers
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.data_files import places_left
+from trinity.engine.reading.data_files import positions_left
 from trinity.spi import Column
 
 
@@ -50,7 +50,7 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
 def _moved_rows(step: Step, sign: int, columns: Sequence[Column]) -> pa.Table:
     """Return the rows that a step added, or removed."""
     splits, files = (step.after, step.added) if sign > 0 else (step.before, step.removed)
-    return InColumns(splits, columns).at((file, places_left(file)) for file in files)
+    return InColumns(splits, columns).at((file, positions_left(file)) for file in files)
 
 
 def _flat(rows: pa.Table) -> Iterator[pa.Array]:

@@ -106,6 +106,6 @@ class LocalFeed(FeedPlan):
 def timed(rows: pa.Table, entries: Sequence[HistoryEntry]) -> pa.Table:
     """Return the rows of a feed with their commits' times."""
     times = {entry.version: entry.timestamp_ms * 1000 for entry in entries}
-    place = pc.index_in(rows.column(VERSION), pa.array(times, pa.int64())).combine_chunks()
+    index = pc.index_in(rows.column(VERSION), pa.array(times, pa.int64())).combine_chunks()
     moments = pa.array(times.values(), pa.int64()).cast(pa.timestamp("us", "UTC"))
-    return rows.append_column(TIMESTAMP, moments.take(place))
+    return rows.append_column(TIMESTAMP, moments.take(index))

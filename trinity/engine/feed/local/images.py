@@ -91,8 +91,8 @@ def unioned(pairs: Sequence[Pairs]) -> Pairs:
         return pairs[0]
     starts = np.cumsum([0, *(len(each.rows) for each in pairs)])
 
-    def moved(places: np.ndarray, start: int) -> np.ndarray:
-        return np.where(places == NONE, NONE, places + start)
+    def moved(indexes: np.ndarray, start: int) -> np.ndarray:
+        return np.where(indexes == NONE, NONE, indexes + start)
 
     return Pairs(
         pa.concat_tables([each.rows for each in pairs]),
@@ -108,8 +108,8 @@ def in_mode(rows: pa.Table, mode: FeedMode) -> pa.Table:
     if mode.updates:
         return rows if mode.preimages else rows.filter(as_arrow(kinds != "update_preimage"))
     plain = np.where(kinds == "update_preimage", "delete", np.where(kinds == "update_postimage", "insert", kinds))
-    place = rows.schema.get_field_index(CHANGE_TYPE)
-    return rows.set_column(place, CHANGE_TYPE, pa.array(plain, pa.string()))
+    index = rows.schema.get_field_index(CHANGE_TYPE)
+    return rows.set_column(index, CHANGE_TYPE, pa.array(plain, pa.string()))
 
 
 def paired(rows: pa.Table, columns: Sequence[Column], key: Sequence[str]) -> Pairs:

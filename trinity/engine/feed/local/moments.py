@@ -113,8 +113,8 @@ class _States:
         counts = self.ends - self.firsts
         parts = np.cumsum(np.bincount(self.numbers, counts)).astype(np.int64) // _MOST_ROWS
         for part in np.unique(parts):
-            places = np.flatnonzero(parts[self.numbers] == part)
-            mine = counts[places]
-            states = np.arange(mine.sum()) + np.repeat(self.firsts[places] - np.cumsum(mine) + mine, mine)
-            rows = self.versions.take(as_arrow(np.repeat(places, mine)))
+            indexes = np.flatnonzero(parts[self.numbers] == part)
+            mine = counts[indexes]
+            states = np.arange(mine.sum()) + np.repeat(self.firsts[indexes] - np.cumsum(mine) + mine, mine)
+            rows = self.versions.take(as_arrow(np.repeat(indexes, mine)))
             yield rows.append_column(MOMENT, as_arrow(states, pa.int64()))

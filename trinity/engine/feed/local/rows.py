@@ -45,26 +45,28 @@ class InColumns:
         Raises:
             TrinityError: BAD_DATA naming a file that cannot be read.
         """
-        parts = [(file, part) for file, places in wanted for part in _by_row_group(file, places)]
+        parts = [(file, part) for file, positions in wanted for part in _by_row_group(file, positions)]
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             found = pool.map(lambda part: list(self.of_file(*part)), parts)
             return pa.Table.from_batches([page for pages in found for page in pages], self.schema)
 
-    def of_file(self, file: DataFile, places: np.ndarray) -> Iterator[pa.RecordBatch]:
+    def of_file(self, file: DataFile, positions: np.ndarray) -> Iterator[pa.RecordBatch]:
         """Yield rows of a file by position, ascending. Raises as :meth:`at`."""
-        if not len(places):
+        if not len(positions):
             return
         definition = self.splits.definition
         stored = dict(zip(definition.columns, self.splits.storage, strict=True))
         known = {c.identity: c for c in definition.visible}
         there = [known[c.identity] for c in self.columns if c.identity in known]
         with reporting_unreadable_file(file.path):
-            for page in stored_rows(file.path, in_file(pa.schema([stored[c] for c in there]), file.partition), places):
+            for page in stored_rows(
+                file.path, in_file(pa.schema([stored[c] for c in there]), file.partition), positions
+            ):
                 yield self.shown(to_user_columns(page, there), there)
 
     def shown(self, rows: pa.RecordBatch, old: Sequence[Column]) -> pa.RecordBatch:
         """Return rows in the columns of the feed; they have their old columns in logical types."""
-        known = {c.identity: rows.column(place) for place, c in enumerate(old)}
+        known = {c.identity: rows.column(index) for index, c in enumerate(old)}
         arrays = []
         for column in self.columns:
             kind, found = column.to_arrow().type, known.get(column.identity)
@@ -75,12 +77,12 @@ class InColumns:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def _by_row_group(file: DataFile, places: np.ndarray) -> Iterator[np.ndarray]:
+def _by_row_group(file: DataFile, positions: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the wanted positions of each row group of a large file, or all of a small file."""
-    if file.rows <= ROWS_AT_ONCE.value or not len(places):
-        yield places
+    if file.rows <= ROWS_AT_ONCE.value or not len(positions):
+        yield positions
         return
     with reporting_unreadable_file(file.path):
         footer = parquet_footer(file.path)
     ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)])
-    yield from np.split(places, np.searchsorted(places, ends[:-1]))
+    yield from np.split(positions, np.searchsorted(positions, ends[:-1]))

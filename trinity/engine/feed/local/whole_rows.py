@@ -32,15 +32,15 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     rows = _Rows(appends)
     versions = rows.versions()
     before, after, moments = rows.winner_changes(versions)
-    found, places = np.unique(np.concatenate([before, after]), return_inverse=True)
+    found, indexes = np.unique(np.concatenate([before, after]), return_inverse=True)
     needed = found[found != NONE]
     # the versions are in the order of the files, and of their positions
     located = versions.select([FILE_NUMBER, POSITION]).take(needed)
     edges = np.searchsorted(as_numpy(located.column(FILE_NUMBER)), np.arange(1, len(rows.files)))
     by_file = np.split(as_numpy(located.column(POSITION)), edges)
     images = InColumns(appends.splits, columns).at(zip(rows.files, by_file, strict=True))
-    places -= len(found) - len(needed)  # NONE comes first among them
-    return Pairs(images.combine_chunks(), places[: len(before)], places[len(before) :], moments).that_differ()
+    indexes -= len(found) - len(needed)  # NONE comes first among them
+    return Pairs(images.combine_chunks(), indexes[: len(before)], indexes[len(before) :], moments).that_differ()
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class _Rows:
     def _placed(self, number: int, file: DataFile, keys: Keys, rows: pa.Table | None) -> pa.Table:
         if rows is None:
             rows = self._read(file)
-            places, _ = keys.lookup(rows)
+            positions, _ = keys.lookup(rows)
         else:
-            places = np.arange(len(rows))
-        places = not_deleted(places, file.deletes)
-        rows = rows.take(places).append_column(POSITION, as_arrow(places, pa.int64()))
+            positions = np.arange(len(rows))
+        positions = not_deleted(positions, file.deletes)
+        rows = rows.take(positions).append_column(POSITION, as_arrow(positions, pa.int64()))
         if file.tier is Tier.BASE:
             deleted = pa.chunked_array([np.zeros(len(rows), bool)], pa.bool_())
         else:

@@ -74,12 +74,12 @@ class _Pick:
         return pa.concat_tables([self._keys_of(path) for path in self.keyed])
 
     def _picked(self, path: str, deletes: Deletes | None, keys: pa.Table) -> Iterator[pa.RecordBatch]:
-        places = not_deleted(rows_with_keys(self._keys_of(path), keys, self.key), deletes)
+        positions = not_deleted(rows_with_keys(self._keys_of(path), keys, self.key), deletes)
         before = 0
-        for page in stored_pages(path, self.storage) if len(places) else ():
-            first, last = np.searchsorted(places, (before, before + page.num_rows))
+        for page in stored_pages(path, self.storage) if len(positions) else ():
+            first, last = np.searchsorted(positions, (before, before + page.num_rows))
             if first < last:
-                yield page.take(pa.array(places[first:last] - before))
+                yield page.take(pa.array(positions[first:last] - before))
             before += page.num_rows
 
     def _keys_of(self, path: str) -> pa.Table:

@@ -97,7 +97,7 @@ def _rows(selection: Selection, file: DataFile, left: np.ndarray | None, group: 
     rows_wanted = partial(selection.rows_by_page, file, left) if by_page else None
     storage = in_file(selection.storage, file.partition)
     with reporting_unreadable_file(file.path):
-        for places, page in stored_row_groups(file.path, storage, wanted, rows_wanted):
-            shown = page if left is None else page.filter(as_arrow(left[places]))
+        for positions, page in stored_row_groups(file.path, storage, wanted, rows_wanted):
+            shown = page if left is None else page.filter(as_arrow(left[positions]))
             found.append(selection.shown(shown))
     return found

@@ -97,11 +97,11 @@ class FoldedKeys:
         """Return (rows whose keys are not folded, those whose are)."""
         others, matching = list[pa.RecordBatch](), list[pa.Table]()
         for page in pages:
-            places = as_arrow(self.keys.lookup(pa.Table.from_batches([page]))[0])
-            if len(places):
-                matching.append(pa.Table.from_batches([page.take(places)]))
+            positions = as_arrow(self.keys.lookup(pa.Table.from_batches([page]))[0])
+            if len(positions):
+                matching.append(pa.Table.from_batches([page.take(positions)]))
                 stays = np.ones(len(page), bool)
-                stays[as_numpy(places)] = False
+                stays[as_numpy(positions)] = False
                 page = page.filter(as_arrow(stays))
             others.append(page)
         return others, matching
@@ -134,14 +134,14 @@ def _groups(file: DataFile) -> Iterable[int | None]:
 
 
 def rows_of_keys(file: DataFile, storage: pa.Schema, keys: Keys) -> tuple[pa.Table, np.ndarray]:
-    """Return the rows of a file that have some keys and are not deleted by position, and their places, ascending.
+    """Return the rows of a file that have some keys and are not deleted by position, and their positions, ascending.
 
     Raises:
         TrinityError: BAD_DATA naming the file, where it cannot be read.
     """
-    places = not_deleted(keys.lookup(read_columns(file.path, storage, keys.key))[0], file.deletes)
+    positions = not_deleted(keys.lookup(read_columns(file.path, storage, keys.key))[0], file.deletes)
     with reporting_unreadable_file(file.path):
-        return pa.Table.from_batches(stored_rows(file.path, storage, places), storage), places
+        return pa.Table.from_batches(stored_rows(file.path, storage, positions), storage), positions
 
 
 def live_pages(file: DataFile, storage: pa.Schema, group: int | None = None) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow
-from trinity.engine.reading.data_files import places_left
+from trinity.engine.reading.data_files import positions_left
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.spi import DataFile, SplitSource
 from trinity.storage.file_schema import in_file
@@ -30,11 +30,11 @@ def row_versions(splits: SplitSource) -> pa.RecordBatchReader:
 
 def _of_file(splits: SplitSource, file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     stored = dict(zip(splits.definition.columns, splits.storage, strict=True))
-    columns, places, first = splits.definition.visible, places_left(file), 0
+    columns, positions, first = splits.definition.visible, positions_left(file), 0
     with reporting_unreadable_file(file.path):
         for page in stored_pages(file.path, in_file(pa.schema([stored[c] for c in columns]), file.partition)):
-            begin, end = np.searchsorted(places, (first, first + page.num_rows))
-            here = places[begin:end]
+            begin, end = np.searchsorted(positions, (first, first + page.num_rows))
+            here = positions[begin:end]
             rows = to_user_columns(page.take(as_arrow(here - first)), columns)
             origin = (file.commit, file.path, None, file.tier.value)
             facts = [pa.repeat(pa.scalar(v, f.type), len(here)) for v, f in zip(origin, _ORIGIN, strict=True)]

@@ -133,8 +133,8 @@ class Selection:
             return None
         shown = to_user_columns(page, [self.columns[n] for n in needed])
         if self._listed_keys is not None:  # they are soon found in a sorted file
-            places, _ = self._listed_keys.lookup(pa.Table.from_batches([shown]))
-            rows, shown = rows[places], shown.take(as_arrow(places))
+            positions, _ = self._listed_keys.lookup(pa.Table.from_batches([shown]))
+            rows, shown = rows[positions], shown.take(as_arrow(positions))
         holds = self._condition.evaluate(shown)
         found: np.ndarray = rows[where_true(holds)]
         return found

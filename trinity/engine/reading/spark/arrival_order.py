@@ -20,7 +20,7 @@ from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSou
 from trinity.syntax.quoting import quoted, text_literal
 
 POSITION_BITS: Final = 40
-"""An arrival is the place of the file, then so many bits for the row's position in it."""
+"""An arrival is the number of the file, then so many bits for the row's position in it."""
 
 
 def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:
@@ -35,16 +35,16 @@ def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitS
     # a key that a statement vacates and fills starts blank: its hard delete comes first
     cut = f"IF({ROW_KIND} <=> {StoredKind.DELETED}, 0, 1), " if spec.by_column else ""
     order = f"{MOMENT}, {cut}{ARRIVAL}"
-    place = f"CAST(row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS BIGINT)"
+    arrival = f"CAST(row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS BIGINT)"
     rows = with_stamps(rows, files, splits).selectExpr("*", f"{_moment(files, splits)} AS {MOMENT}")
     if not splits.order.strangers:
-        return rows.selectExpr(*columns, f"{place} AS {ARRIVAL}")
+        return rows.selectExpr(*columns, f"{arrival} AS {ARRIVAL}")
     unsure = _unsure(spec)
     if spec.by_column:  # whose every row may count
         failing = f"CAST(raise_error({_message(splits, spec)}) AS BIGINT)"
-        return rows.selectExpr(*columns, f"IF({unsure}, {failing}, {place}) AS {ARRIVAL}")
+        return rows.selectExpr(*columns, f"IF({unsure}, {failing}, {arrival}) AS {ARRIVAL}")
     doubts = f"IF({unsure}, {_message(splits, spec)}, NULL) AS {UNSURE}"
-    rows = rows.selectExpr(*columns, f"{place} AS {ARRIVAL}", doubts)
+    rows = rows.selectExpr(*columns, f"{arrival} AS {ARRIVAL}", doubts)
     return replace(rows, dtypes=[*rows.dtypes, (UNSURE, "string")]) if isinstance(rows, SqlRows) else rows
 
 

@@ -1,4 +1,4 @@
-"""Scans without the rows that are deleted by position (R1): a bit test on the place of each row.
+"""Scans without the rows that are deleted by position (R1): a bit test on the position of each row.
 
 The bits of all files of a scan are one array of BIGINT, which Spark has from a scalar subquery: a literal the planner
 would hash and print. The array begins with a hash table from the last bits of a file's size to its first word:
@@ -55,7 +55,7 @@ def without_deleted(
 class _Table(NamedTuple):
     """A hash table of files: the remainder of a file's number is its slot; files may collide."""
 
-    places: np.ndarray
+    slots: np.ndarray
     length: int
     shared: np.ndarray
 
@@ -66,13 +66,13 @@ class _Table(NamedTuple):
             return cls(np.zeros(0, np.int64), 0, np.zeros(0, bool))
         distinct = len(np.unique(numbers))
         length = next((n for n in lengths if len(np.unique(numbers % n)) == distinct), lengths[-1])
-        places = numbers % length
-        return cls(places, length, np.bincount(places)[places] > 1)
+        slots = numbers % length
+        return cls(slots, length, np.bincount(slots)[slots] > 1)
 
     def words(self, starts: Sequence[int]) -> pa.Int64Array:
         """Return the words of the table, a slot for each file's own word; NULL in the slot of a collision."""
         words, unknown = np.zeros(self.length, np.int64), np.zeros(self.length, bool)
-        words[self.places], unknown[self.places[self.shared]] = starts, True
+        words[self.slots], unknown[self.slots[self.shared]] = starts, True
         return pa.array(words, mask=unknown)
 
 
@@ -125,11 +125,11 @@ def _laid_out(
 
 def _stays(bits: Bits) -> str:
     """Return the predicate, as text: each function that Python calls is several calls into the JVM."""
-    places = [f"get({BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
+    slots = [f"get({BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
     if bits.names:
-        places.append(f"get({BITS}, {bits.sizes} + (hash(_metadata.file_name) & {bits.names - 1}))")
+        slots.append(f"get({BITS}, {bits.sizes} + (hash(_metadata.file_name) & {bits.names - 1}))")
     if bits.named:
-        lines = " ".join(f"WHEN {text_literal(name)} THEN {place}L" for name, place in bits.named.items())
-        places.append(f"CASE _metadata.file_name {lines} END")
-    word = f"get({BITS}, CAST(coalesce({', '.join(places)}) + shiftright(_metadata.row_index, 6) AS INT))"
+        lines = " ".join(f"WHEN {text_literal(name)} THEN {start}L" for name, start in bits.named.items())
+        slots.append(f"CASE _metadata.file_name {lines} END")
+    word = f"get({BITS}, CAST(coalesce({', '.join(slots)}) + shiftright(_metadata.row_index, 6) AS INT))"
     return f"coalesce(getbit({word}, CAST(_metadata.row_index & 63L AS INT)), 0) = 0"

@@ -53,10 +53,10 @@ def _packed(group: SequenceGroup, splits: SplitSource, log: list[DataFile]) -> s
     row_bits, file_bits = max(f.rows for f in log).bit_length(), (len(log) + 1).bit_length()
     if len(known) < len(parts) or sum(bits for _, bits in known) + row_bits + file_bits > _BITS:
         return None
-    place = f"({PLACE} + {1 << POSITION_BITS}L)"  # that of base rows is -1
-    in_file = f"({place} & {(1 << row_bits) - 1}L)"
+    fold_order = f"({PLACE} + {1 << POSITION_BITS}L)"  # that of base rows is -1
+    in_file = f"({fold_order} & {(1 << row_bits) - 1}L)"
     packed = "0L"
-    for value, bits in (*known, (f"shiftright({place}, {POSITION_BITS})", file_bits), (in_file, row_bits)):
+    for value, bits in (*known, (f"shiftright({fold_order}, {POSITION_BITS})", file_bits), (in_file, row_bits)):
         packed = f"(shiftleft({packed}, {bits}) + {value})"
     return f"IF({takes_part(group)}, {packed}, NULL)"
 

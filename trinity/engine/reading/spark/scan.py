@@ -115,8 +115,8 @@ def located_scan(spark: SparkSession, files: Sequence[DataFile], storage: pa.Sch
     rows = plain_scan(spark, files, storage)
     if not files:
         return rows.selectExpr("*", f"named_struct('file', '', 'pos', 0L) AS {row_id}")
-    place = "named_struct('file', _metadata.file_path, 'pos', _metadata.row_index)"
-    return rows.selectExpr("*", f"{place} AS {row_id}")
+    location = "named_struct('file', _metadata.file_path, 'pos', _metadata.row_index)"
+    return rows.selectExpr("*", f"{location} AS {row_id}")
 
 
 def log_scan(
@@ -133,7 +133,7 @@ def log_scan(
 ) -> DataFrame:
     """Return row versions of log and sidecar files, with :data:`~trinity.hidden.ARRIVAL`.
 
-    The arrival is the file's place among the files, then the row's place in its file; or what
+    The arrival is the file's number among the files, then the row's position in its file; or what
     :func:`~trinity.engine.reading.spark.arrival_order.with_order_restored` makes of it. Rows of the sidecar come before
     everything; they alone have a :data:`~trinity.hidden.SINCE`.
 
@@ -284,8 +284,8 @@ def _with_id(name: str, kind: DataType, stored: pa.Field) -> StructField:
 
 def _with_ids(found: DataType, stored: pa.DataType) -> DataType:
     if isinstance(found, StructType):
-        fields = [(stored.field(place), field) for place, field in enumerate(found)]
-        return StructType([_with_id(f"_trinity_{place}", f.dataType, s) for place, (s, f) in enumerate(fields)])
+        fields = [(stored.field(index), field) for index, field in enumerate(found)]
+        return StructType([_with_id(f"_trinity_{index}", f.dataType, s) for index, (s, f) in enumerate(fields)])
     if isinstance(found, ArrayType):
         return ArrayType(_with_ids(found.elementType, stored.value_type), True)
     if isinstance(found, MapType):

@@ -72,15 +72,15 @@ def _table(
     columns: Mapping[tuple[str, str], list[tuple[Any, ...]]],
     unique: Mapping[tuple[str, str], list[set[str]]],
 ) -> JournalTable:
-    place = (table.backend_schema, table.journal)
-    rows = columns.get(place, [])
+    table_name = (table.backend_schema, table.journal)
+    rows = columns.get(table_name, [])
     if not rows:
         return replace(table, columns=())
     _check(table, rows)
     found = tuple(
         JournalColumn(name, kind, declared, default, made) for name, kind, declared, default, made, *_ in rows
     )
-    guarded = {*table.key, table.version} in unique.get(place, [])
+    guarded = {*table.key, table.version} in unique.get(table_name, [])
     return replace(table, columns=found, guarded=guarded)
 
 

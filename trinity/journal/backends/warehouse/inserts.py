@@ -130,9 +130,9 @@ def _numbered_rows(
         else exp.alias_(trees.default_of(c, "spark"), trees.identifier(c.name))
         for c in table.visible
     ]
-    place = exp.alias_(exp.Anonymous(this="monotonically_increasing_id"), _GIVEN_ORDER)
+    row_number = exp.alias_(exp.Anonymous(this="monotonically_increasing_id"), _GIVEN_ORDER)
     given = trees.derived(query, "given", [trees.identifier(n) for n in names])
-    placed = trees.derived(trees.select([*values, place], given), "placed")
+    placed = trees.derived(trees.select([*values, row_number], given), "placed")
     nth = exp.Window(
         this=exp.RowNumber(),
         partition_by=[trees.column(c, "placed") for c in on],

@@ -1,4 +1,4 @@
-"""Form of a result: the key of its rows, and the columns that say how fresh a row version is and what it does."""
+"""The columns of row versions: the key, and those that say how fresh a version is and what it does."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ROW_KIND: Final = "_row_kind"
 
 
 @dataclass(frozen=True)
-class Form:
-    """Form of a result.
+class VersionColumns:
+    """The columns by which the rows of a result are row versions.
 
     Attributes:
         watermark: name of the watermark column; None for none.
@@ -67,7 +67,7 @@ class Form:
                 raise TrinityError("DUPLICATE_COLUMN_NAME", message)
 
 
-def form_of(
+def version_columns(
     given: object,
     key: Sequence[str] | None,
     position: str | None,
@@ -75,8 +75,8 @@ def form_of(
     row_kind: str | None,
     tombstone: str | None,
     preimages: bool = False,
-) -> Form:
-    """Return the form of a result.
+) -> VersionColumns:
+    """Return the columns that mark the row versions of a result.
 
     ``given`` may be a table, which has the defaults of the other arguments. ``position`` goes into the watermark
     column; rows without one get none.
@@ -109,21 +109,21 @@ def form_of(
     if preimages and tombstone is not None:
         message = "A tombstone column cannot tell an old row from a deleted one; give row_kind, or no preimages."
         raise TrinityError("INVALID_ARGUMENTS", message)
-    return Form(tuple(key), watermark if ordered else None, row_kind, tombstone, preimages)
+    return VersionColumns(tuple(key), watermark if ordered else None, row_kind, tombstone, preimages)
 
 
-def row_columns(given: Rows, form: Form, others: Sequence[str] = ()) -> list[Column]:
+def row_columns(given: Rows, roles: VersionColumns, others: Sequence[str] = ()) -> list[Column]:
     """Return the columns that a row has in its message: a table's without those that the result adds, as ``others``.
 
     Raises:
-        TrinityError: as :meth:`Form.check`.
+        TrinityError: as :meth:`VersionColumns.check`.
     """
-    added = {name.lower() for name in (*form.names, *others)}
+    added = {name.lower() for name in (*roles.names, *others)}
     if isinstance(given, Table):
         found = [column for column in given.definition.visible if column.name.lower() not in added]
     else:
         found = columns_of(given)
-    form.check([*(column.name for column in found), *others])
+    roles.check([*(column.name for column in found), *others])
     return found
 
 
