@@ -144,3 +144,12 @@ def test_tables_of_all_schemas(local: Session) -> None:
     found = local.sql("SHOW ALL TABLES").fetchall()
     assert found[2] == ("parquet", "default", "o.`1", False)
     assert [".".join(row[:3]) for row in local.sql("SHOW ALL TABLES LIKE 'ord*'").fetchall()] == [names[0], names[3]]
+
+
+def test_a_whole_number_may_be_the_default_of_any_float(local: Session, local_fmt: str) -> None:
+    """It is rounded as a literal is: not every whole number is a FLOAT."""
+    columns = [Column("k", "int"), Column("f", "float", default="16777217"), Column("d", "double", default="- 3")]
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"])
+    table.upsert(pa.table({"k": [1]}))
+    local.sql(f"INSERT INTO {table.name} (k) VALUES (2)")
+    assert [(row["f"], row["d"]) for row in table.to_arrow().to_pylist()] == [(16777216.0, -3.0)] * 2

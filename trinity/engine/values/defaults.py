@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 from sqlglot import exp
 
 from trinity.clock import now
@@ -16,7 +15,7 @@ from trinity.errors import TrinityError
 from trinity.spark.expressions import check_constant
 from trinity.spark.settings import pinned
 from trinity.spark.types import spark_type
-from trinity.spi import Column, TableDefinition, arrow_type, parse_type
+from trinity.spi import Column, TableDefinition, parse_type
 from trinity.syntax.parse import expression_or_none
 
 if TYPE_CHECKING:
@@ -126,16 +125,8 @@ def _plain_value(column: Column) -> Any:
         return _OTHER
     if isinstance(tree, exp.Null):
         return None
-    if isinstance(tree, exp.Boolean) and column.type == "boolean":
-        return tree.this
     if isinstance(tree, exp.Literal) and tree.is_string and column.type.startswith(("string", "char", "varchar")):
         return tree.this
-    kind = arrow_type(column.type)
-    if tree.is_int and pa.types.is_floating(kind):
-        return int(tree.sql(comments=False))
-    if tree.is_int and pa.types.is_integer(kind):
-        value, bound = int(tree.sql(comments=False)), 1 << kind.bit_width - 1
-        return value if -bound <= value < bound else _OTHER
     if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
         return now()
     return _OTHER
