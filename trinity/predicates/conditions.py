@@ -6,7 +6,7 @@ facts prune files and narrow joins; the condition itself is still evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -121,6 +121,7 @@ def _both(one: Bound, other: Bound) -> Bound:
     return (max(lows) if lows else None, min(highs) if highs else None)
 
 
+@deep_recursion()
 def partition_columns(
     tree: exp.Expr | None, definition: TableDefinition, names: Names, files: Sequence[DataFile]
 ) -> list[Column] | None:
@@ -129,9 +130,12 @@ def partition_columns(
     None for another condition, which has to be evaluated row by row.
     """
     columns = {f.column for f in definition.partition_fields if f.identity}
-    if tree is None or not _only_about(tree, columns, definition, names):
+    if tree is None or not all(file.partition.keys() >= columns for file in files):
         return None
-    if not all(file.partition.keys() >= columns for file in files):
+    known, named = {name.lower() for name in columns}, list(tree.find_all(exp.Column))
+    own = all(names.side(c, definition) == "target" and c.name.lower() in known for c in named)
+    # nothing non-deterministic, such as rand()
+    if not named or not own or not all(isinstance(node, _CONSTANT) for node in tree.walk()):
         return None
     return [definition.column(name) for name in sorted(columns)]
 
@@ -141,15 +145,3 @@ _CONSTANT: Final = (
     exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
 )  # fmt: skip
 """Deterministic nodes of a condition."""
-
-
-@deep_recursion()
-def _only_about(tree: exp.Expr, wanted: Collection[str], definition: TableDefinition, names: Names) -> bool:
-    columns = list(tree.find_all(exp.Column))
-    known = {name.lower() for name in wanted}
-    # nothing non-deterministic, such as rand()
-    return (
-        bool(columns)
-        and all(names.side(c, definition) == "target" and c.name.lower() in known for c in columns)
-        and all(isinstance(node, _CONSTANT) for node in tree.walk())
-    )

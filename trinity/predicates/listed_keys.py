@@ -62,15 +62,9 @@ def listing(definition: TableDefinition, keys: pa.Table) -> exp.Expr | None:
         kind, values = parse_type(definition.column(name).type).name, pc.unique(keys.column(name)).to_pylist()
         if kind not in _WRITTEN or None in values:
             return None
-        parts.append(exp.In(this=exp.column(name, quoted=True), expressions=[_literal(value) for value in values]))
+        parts.append(exp.In(this=exp.column(name, quoted=True), expressions=[exp.convert(value) for value in values]))
     return exp.and_(*parts)
 
 
 _MOST_WRITTEN: Final = 256
 _WRITTEN: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string"})
-
-
-def _literal(value: str | int) -> exp.Expr:
-    if isinstance(value, str):
-        return exp.Literal.string(value)
-    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))

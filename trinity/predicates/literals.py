@@ -162,8 +162,7 @@ _CASTS: Final[dict[str, tuple[str, ...]]] = {
     "timestamp_ntz": ("DATE", "TIMESTAMPNTZ"),
 }
 """Type of a column -> casts (names of sqlglot's types) that leave a literal's text as it is."""
-_CERTAIN_CASTS: Final = frozenset({
-    "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE", "TEXT", "BINARY", "DATE",
-    "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ",
-})  # fmt: skip
+_CERTAIN_CASTS: Final = frozenset({"BOOLEAN", "DECIMAL", "FLOAT", "DOUBLE", "BINARY"}.union(*_CASTS.values())) - {
+    "TIMESTAMP"
+}
 """Types of sqlglot whose names are the same once more in Spark's dialect."""

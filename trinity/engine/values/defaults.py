@@ -105,28 +105,19 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
         ) from error
 
 
+@deep_recursion()
 def _known_value(column: Column) -> Any:
     """Return the value of a DEFAULT that this process evaluates; _OTHER for what it leaves to Spark."""
-    if (plain := _plain_value(column)) is not _OTHER:
-        return plain
-    found = constant_of(column)
-    try:
-        return _OTHER if isinstance(found, NotLocal) else found.value
-    except (OverflowError, ValueError):  # a year that Python lacks
-        return _OTHER
-
-
-@deep_recursion()
-def _plain_value(column: Column) -> Any:
-    """Return the value of a literal of the column's own type, or the current time; _OTHER for any other expression."""
     text = column.default or "NULL"
     tree = expression_or_none(text) if not any(mark in text for mark in _MARKS) else None
-    if tree is None:
-        return _OTHER
     if isinstance(tree, exp.Null):
         return None
     if isinstance(tree, exp.Literal) and tree.is_string and column.type.startswith(("string", "char", "varchar")):
         return tree.this
     if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
         return now()
-    return _OTHER
+    found = constant_of(column)
+    try:
+        return _OTHER if isinstance(found, NotLocal) else found.value
+    except (OverflowError, ValueError):  # a year that Python lacks
+        return _OTHER

@@ -51,12 +51,9 @@ def _padded_text(text: str, definition: TableDefinition, names: Names, source: D
 
     lengths = _lengths(definition)
     try:
-        tree = tree_as_written(text, exp.Condition) if lengths else None
+        holder = exp.Alias(this=tree_as_written(text, exp.Condition))
     except TrinityError:
         return text
-    if tree is None:
-        return text
-    holder = exp.Alias(this=tree)
     found = list(_compared_with_char(holder, definition, names, lengths))
     if not found:
         return text
