@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.bucket_lake import refusal
 from tests.support.fault_proxy import Answer, Request
 from tests.support.object_store import ObjectServer, key_of
+from tests.support.refusals import refusal
 from trinity.errors import TrinityError
 from trinity.storage import Location, ObjectStore
 from trinity.storage.bucket_options import learn_options

@@ -20,10 +20,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.view.metadata import ViewVersion
 
 import trinity
-from tests.support.bucket_lake import COLUMNS, ROWS, SERVERS, database_of, objects, refusal, stored
+from tests.support.bucket_lake import COLUMNS, ROWS, SERVERS, database_of, objects, stored
 from tests.support.fault_proxy import LOST, Answer, Proxy, Request, running_proxy
 from tests.support.fault_sequences import hurried
 from tests.support.object_store import ObjectServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 
 

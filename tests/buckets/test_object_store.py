@@ -15,7 +15,7 @@ def store(tmp_path: Path) -> ObjectStore:
     return ObjectStore(str(tmp_path))
 
 
-def put(store: ObjectStore, *names: str) -> None:
+def put_objects(store: ObjectStore, *names: str) -> None:
     for name in names:
         store.put_if_absent(name, name.encode())
 
@@ -36,13 +36,13 @@ def test_a_folder_that_goes_between_two_looks_is_made(store: ObjectStore, monkey
     monkeypatch.setattr(Path, "mkdir", once_there)
     store.make_folder("t")
     assert Path(store.path("t")).is_dir()
-    put(store, "file")
+    put_objects(store, "file")
     with pytest.raises((FileExistsError, NotADirectoryError)):
         store.make_folder("file")
 
 
 def test_walk_passes_over_what_is_hidden(store: ObjectStore) -> None:
-    put(store, "a.parquet", "p=1/b.pq", "p=1/c.txt", "_log/d.parquet", "p=1/.e.parquet", "p=1/_f/g.parquet")
+    put_objects(store, "a.parquet", "p=1/b.pq", "p=1/c.txt", "_log/d.parquet", "p=1/.e.parquet", "p=1/_f/g.parquet")
     found = dict(store.walk(".parquet", ".pq", hidden="._"))
     assert found == {name: store.stat(name) for name in ("a.parquet", "p=1/b.pq")}
     assert {name for name, _ in store.walk(".parquet", hidden=".")} == {
@@ -54,7 +54,7 @@ def test_walk_passes_over_what_is_hidden(store: ObjectStore) -> None:
 
 
 def test_move_takes_the_place_of_what_is_there(store: ObjectStore) -> None:
-    put(store, "staged/a", "b")
+    put_objects(store, "staged/a", "b")
     moved = store.stat("staged/a")
     store.move("staged/a", "b")
     assert store.stat("b") == moved
@@ -65,7 +65,7 @@ def test_move_takes_the_place_of_what_is_there(store: ObjectStore) -> None:
 
 
 def test_a_time_that_is_set_is_the_one_that_is_told(store: ObjectStore) -> None:
-    put(store, "a")
+    put_objects(store, "a")
     before = store.stat("a")
     store.set_modified("a", 1_234_567_890_123_456_000)
     found = store.stat("a")
@@ -86,7 +86,7 @@ def test_a_stream_makes_its_folder_and_replaces_only_when_told(store: ObjectStor
 
 
 def test_folders_are_told_from_objects(store: ObjectStore) -> None:
-    put(store, "below/a")
+    put_objects(store, "below/a")
     assert store.is_folder()
     assert store.is_folder("below")
     assert not store.is_folder("below/a")

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import trinity
-from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, race, refusal, stored
+from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, race, stored
 from tests.support.object_store import ObjectServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 from trinity.errors import TrinityError
 from trinity.spi import SinkId

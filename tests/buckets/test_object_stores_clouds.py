@@ -27,9 +27,9 @@ from tests.support.bucket_lake import (
     race,
     stored,
 )
-from tests.support.bucket_lake import refusal as refused
 from tests.support.fault_proxy import Answer, Request
 from tests.support.google_server import GoogleServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 from trinity.errors import TrinityError
 from trinity.spi import SinkId
@@ -78,7 +78,7 @@ def test_a_table_lives_there(there: Session, cloud: BucketLake) -> None:
         seen = other.table('"sales_~x".orders')
         assert stored(cloud.server, seen) == stored(cloud.server, table)
         other.drop_table('"sales_~x".orders')
-    refused("TABLE_NOT_FOUND", lambda: table.append(ROWS))
+    refusal("TABLE_NOT_FOUND", lambda: table.append(ROWS))
     assert objects(cloud.server, table.location) == []
     there.connector("lake").metadata.drop_schema("sales_~x")
 
@@ -223,7 +223,7 @@ def test_a_store_that_puts_over_what_is_there_is_refused(cloud: BucketLake) -> N
         return Answer(201, b"", (("ETag", '"x"'),)) if found.status in (409, 412) else found
 
     with lake.connect() as session, lake.server.proxy.faulty(forgets_the_condition):
-        message = refused("CONFIGURATION_INVALID", lambda: session.create_table("t", COLUMNS))
+        message = refusal("CONFIGURATION_INVALID", lambda: session.create_table("t", COLUMNS))
     assert "conditional put" in message
     assert Location.of(lake.place).bucket in message
     assert objects(lake.server, lake.place) == []
@@ -234,11 +234,11 @@ def test_a_store_that_puts_over_what_is_there_is_refused(cloud: BucketLake) -> N
 
 def test_what_is_wrong_is_said_by_name(cloud: BucketLake) -> None:
     nowhere = bucket_lake(cloud.fmt, cloud.server, "no-such-bucket", cloud.database)
-    message = refused("FILESYSTEM_ERROR", lambda: nowhere.connect().list_tables("lake", "default"))
+    message = refusal("FILESYSTEM_ERROR", lambda: nowhere.connect().list_tables("lake", "default"))
     assert "'no-such-bucket'" in message
     assert cloud.server.options["endpoint"] in message
     elsewhere = bucket_lake(cloud.fmt, cloud.server, "at-another-place", cloud.database)
-    message = refused(
+    message = refusal(
         "FILESYSTEM_ERROR",
         lambda: elsewhere.connect(endpoint="http://127.0.0.1:1").list_tables("lake", "default"),
     )
@@ -252,7 +252,7 @@ def test_a_wrong_key_is_refused(cloud: BucketLake) -> None:
     wrong = {"account_key": "AAAA" + cloud.server.secret[4:]} if azure else {"bearer_token": "ya29.wrong-token-0002"}
     others = {name: value for name, value in cloud.server.options.items() if name in ("endpoint", "allow_http")}
     lake = {"lake": {**cloud.settings(), "storage_options": {**others, **wrong}}}
-    message = refused("PERMISSION_DENIED", lambda: trinity.connect(catalogs=lake).list_tables("lake", "default"))
+    message = refusal("PERMISSION_DENIED", lambda: trinity.connect(catalogs=lake).list_tables("lake", "default"))
     assert "the key was refused" in message
     assert next(iter(wrong.values())) not in message
 
@@ -278,7 +278,7 @@ def test_a_store_that_shows_no_data_file_is_not_told_as_damage(
 
     with cloud.server.proxy.faulty(hides):
         for one, call in ((table, table.to_arrow), (keyed, keyed.to_arrow), (keyed, lambda: keyed.compact("full"))):
-            assert one.location in refused(code, call)
+            assert one.location in refusal(code, call)
     assert keyed.compact("full").files
     assert table.to_arrow().num_rows == keyed.to_arrow().num_rows == 2
 

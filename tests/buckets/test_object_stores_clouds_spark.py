@@ -10,10 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.bucket_lake import FIRST, BucketLake, bucket_lake, lake_in_store, refusal
+from tests.support.bucket_lake import FIRST, BucketLake, bucket_lake, lake_in_store
 from tests.support.bucket_sql import ROWS, check_keyed, check_plain, check_resolved
 from tests.support.bucket_use import check_patience
 from tests.support.fault_proxy import LOST, Answer
+from tests.support.refusals import refusal
 from trinity import Session
 
 pytestmark = pytest.mark.full

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.journal.warehouse import count, model, rows
+from tests.journal.warehouse import model
 from tests.support.bucket_lake import BucketLake
+from tests.support.journal import count, rows
 from trinity import dbapi
 
 pytestmark = pytest.mark.full

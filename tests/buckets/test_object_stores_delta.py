@@ -13,9 +13,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, refusal, stored
+from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, stored
 from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
 from tests.support.object_store import ObjectServer
+from tests.support.refusals import refusal
 from trinity import Column, Session, Table
 from trinity_delta.protocol import CONDITIONAL_PUT
 

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, refusal, stored
+from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, stored
 from tests.support.changes import feed
 from tests.support.object_store import ObjectServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 from trinity.clock import clock_ahead
 from trinity.storage import Location

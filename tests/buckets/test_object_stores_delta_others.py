@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.bucket_lake import BucketLake, objects, refusal, stored
+from tests.support.bucket_lake import BucketLake, objects, stored
 from tests.support.bucket_moments import watched
 from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
 from tests.support.object_store import ObjectServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 
 pytestmark = pytest.mark.parametrize("cloud", ["delta"], indirect=True)

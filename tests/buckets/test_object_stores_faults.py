@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 import trinity
-from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, refusal, stored
+from tests.support.bucket_lake import COLUMNS, FIRST, ROWS, BucketLake, objects, stored
 from tests.support.fault_proxy import LOST, Answer, Proxy, Request
 from tests.support.object_store import READER, SECRET, ObjectServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 from trinity.errors import TrinityError
 from trinity.storage.store_kind import SILENCE

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.bucket_lake import BucketLake, bucket_lake, objects, refusal
+from tests.support.bucket_lake import BucketLake, bucket_lake, objects
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.folder_feed import Feed, values
 from tests.support.object_store import READER, ObjectServer
+from tests.support.refusals import refusal
 from tests.support.turns import without_turns
 from trinity import TrinityError
 from trinity.storage import ObjectStore

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.bucket_lake import BucketLake, bucket_lake, objects, refusal
+from tests.support.bucket_lake import BucketLake, bucket_lake, objects
 from tests.support.google_server import GoogleServer
 from tests.support.object_store import ObjectServer
+from tests.support.refusals import refusal
 from tests.support.turns import without_turns
 from trinity import Session, Table
 from trinity.spi import SinkId

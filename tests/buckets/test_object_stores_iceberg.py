@@ -10,8 +10,9 @@ from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.bucket_lake import ROWS, BucketLake, objects, refusal, stored
+from tests.support.bucket_lake import ROWS, BucketLake, objects, stored
 from tests.support.object_store import SECRET, ObjectServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 
 on_sqlite = pytest.mark.parametrize("cloud", ["iceberg"], indirect=True)

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, bucket_lake, refusal, stored
+from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, bucket_lake, stored
 from tests.support.fault_proxy import Answer, Proxy, Request
 from tests.support.object_store import ObjectServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 
 

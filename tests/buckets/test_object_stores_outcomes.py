@@ -18,12 +18,12 @@ from tests.support.bucket_lake import (
     bucket_lake,
     database_of,
     lake_in_store,
-    refusal,
     stored,
 )
 from tests.support.fault_histories import drawn_history, play
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.fault_sequences import COMMIT, FaultSequence, hurried, playing
+from tests.support.refusals import refusal
 from trinity.storage import Location, ObjectStore
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, bucket_lake, objects, refusal, stored
+from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, bucket_lake, objects, stored
 from tests.support.fault_proxy import Answer, Request
 from tests.support.object_store import ObjectServer
+from tests.support.refusals import refusal
 from trinity import Session, Table
 from trinity.storage import Location, ObjectStore
 from trinity.storage.object_names import NameLog

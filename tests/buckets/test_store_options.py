@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import trinity
-from tests.support.bucket_lake import refusal
+from tests.support.refusals import refusal
 from trinity.storage import Location
 from trinity.storage.azure import AzureOptions
 from trinity.storage.bucket_options import options_as_text

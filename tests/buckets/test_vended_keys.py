@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import trinity
-from tests.support.bucket_lake import COLUMNS, ROWS, objects, refusal, stored
+from tests.support.bucket_lake import COLUMNS, ROWS, objects, stored
 from tests.support.fault_proxy import Request
 from tests.support.object_store import ObjectServer, key_of
+from tests.support.refusals import refusal
 from tests.support.rest_catalog import running_rest_catalog
 from trinity import Session, Table
 from trinity.storage import ObjectStore
@@ -35,7 +36,7 @@ def s3(vending: Vending, place: str) -> Iterator[Session]:
         yield session
 
 
-def made(table: Table) -> Table:
+def with_two_more(table: Table) -> Table:
     """Append two rows to a table, and return it."""
     assert table.append(ROWS).rows == 2
     return table
@@ -46,8 +47,8 @@ def test_a_table_is_made_written_and_dropped(
     s3: Session, vending: Vending, object_server: ObjectServer, place: str, listed: bool
 ) -> None:
     vending.listed = listed
-    table = made(s3.create_table("t", COLUMNS))
-    assert made(table).splits().version == 3
+    table = with_two_more(s3.create_table("t", COLUMNS))
+    assert with_two_more(table).splits().version == 3
     assert len(stored(object_server, table)) == 4
     assert {"create", "load"} <= set(vending.ways)
     s3.drop_table("t")
@@ -56,8 +57,8 @@ def test_a_table_is_made_written_and_dropped(
 
 def test_keys_are_for_one_tables_place(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
     """The store allows nothing outside of it; the table beside has keys of its own."""
-    first, second = made(s3.create_table("a", COLUMNS)), made(s3.create_table("b", COLUMNS))
-    made(first)
+    first, second = with_two_more(s3.create_table("a", COLUMNS)), with_two_more(s3.create_table("b", COLUMNS))
+    with_two_more(first)
     assert (len(stored(object_server, first)), len(stored(object_server, second))) == (4, 2)
     message = refusal("PERMISSION_DENIED", lambda: ObjectStore(first.location).get(f"{second.location}/metadata/x"))
     assert "the catalog hands out" in message
@@ -70,10 +71,10 @@ def used(requests: list[Request]) -> set[str]:
 
 def test_keys_are_used_while_they_hold(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
     """Each load of the table hands out new keys; clients with older keys continue."""
-    table = made(s3.create_table("t", COLUMNS))
+    table = with_two_more(s3.create_table("t", COLUMNS))
     given = len(vending.handed)
     with object_server.proxy.counting() as requests:
-        made(made(table))
+        with_two_more(with_two_more(table))
     assert len(used(requests)) == 1
     assert len(vending.handed) > given
     assert "alone" not in vending.ways
@@ -85,15 +86,15 @@ def test_keys_that_end_are_renewed(
 ) -> None:
     vending.asked_alone, vending.left_ms = alone, 0
     with trinity.connect(catalogs={"lake": vending.settings(place)}) as session:
-        table = made(session.create_table("t", COLUMNS))
+        table = with_two_more(session.create_table("t", COLUMNS))
         with object_server.proxy.counting() as requests:
-            made(table)
+            with_two_more(table)
         assert len(used(requests)) > 1
         assert ("alone" in vending.ways) is alone
         vending.broken = True
         assert "'lake'" in refusal("PERMISSION_DENIED", lambda: ObjectStore(table.location).list())
         vending.broken = False
-        assert made(table).splits().version == 4
+        assert with_two_more(table).splits().version == 4
     assert [secret for secret in vending.secrets if secret in caplog.text] == []
 
 
@@ -108,7 +109,7 @@ def test_keys_that_are_refused_in_the_middle_are_renewed_once(
         number, done = 0, False
         while not done:
             with vending.refusing(at=number) as refused:
-                made(table)
+                with_two_more(table)
             number, done = number + 1, not refused
         assert number > 5
         assert len(stored(object_server, table)) == 2 * number
@@ -116,7 +117,7 @@ def test_keys_that_are_refused_in_the_middle_are_renewed_once(
 
 
 def test_keys_that_the_store_goes_on_to_refuse(s3: Session, vending: Vending) -> None:
-    table = made(s3.create_table("t", COLUMNS))
+    table = with_two_more(s3.create_table("t", COLUMNS))
     version = table.splits().version
     with vending.refusing(all_of_them=True):
         message = refusal("PERMISSION_DENIED", lambda: table.append(ROWS))
@@ -130,7 +131,7 @@ def test_keys_that_the_store_goes_on_to_refuse(s3: Session, vending: Vending) ->
     ("config", "code"), [({}, "PERMISSION_DENIED"), ({"s3.remote-signing-enabled": "true"}, "NOT_SUPPORTED")]
 )
 def test_a_catalog_that_hands_out_no_keys(s3: Session, vending: Vending, config: dict[str, str], code: str) -> None:
-    table = made(s3.create_table("t", COLUMNS))
+    table = with_two_more(s3.create_table("t", COLUMNS))
     vending.instead = config
     for call in (table.splits, lambda: s3.create_table("u", COLUMNS)):
         message = refusal(code, call)
@@ -138,7 +139,7 @@ def test_a_catalog_that_hands_out_no_keys(s3: Session, vending: Vending, config:
 
 
 def test_keys_stand_nowhere(s3: Session, vending: Vending, object_server: ObjectServer, place: str) -> None:
-    table = made(s3.create_table("t", COLUMNS))
+    table = with_two_more(s3.create_table("t", COLUMNS))
     lake = s3.connector("lake")
     shown = [repr(lake), repr(vars(lake)), repr(table), repr(table.handle), repr(table.splits())]
     kept = [object_server.files.open_input_stream(name).read() for name in objects(object_server, place)]
@@ -157,7 +158,7 @@ def test_a_catalog_that_chooses_the_place(rest_catalog_jars: Path, object_server
         running_vending(address, object_server) as vending,
         trinity.connect(catalogs={"lake": vending.settings("lake")}) as session,
     ):
-        table = made(session.create_table("t", COLUMNS))
+        table = with_two_more(session.create_table("t", COLUMNS))
         assert table.location.startswith(place)
         assert len(stored(object_server, table)) == 2
         session.drop_table("t")

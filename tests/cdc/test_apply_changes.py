@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import trinity
-from tests.support.applied import Target, arrow, delete, rows, upsert
+from tests.support.applied import Target, arrow, delete, upsert
 from tests.support.events import Event
+from tests.support.tables import arrow_rows
 from trinity import CommitResult, Session, TrinityError
 
 
@@ -30,7 +31,7 @@ def test_each_event_ends_the_version_before(applying: Session, fmt: str) -> None
     target.apply(upsert(1, 10, "a"), upsert(1, 20, "b"), delete(1, 30), upsert(2, 15, "x"))
     target.apply(upsert(1, 40, "c"))
     expected = [(1, "a", 10, 20), (1, "b", 20, 30), (1, "c", 40, None), (2, "x", 15, None)]
-    assert rows(target.table, "id", "name", "__START_AT", "__END_AT") == expected
+    assert arrow_rows(target.table, "id", "name", "__START_AT", "__END_AT") == expected
 
 
 @pytest.mark.parametrize(
@@ -48,18 +49,18 @@ def test_late_events_take_their_place(applying: Session, came: list[Event]) -> N
     for event in came:
         target.apply(event)
     expected = [("a", 10, 20), ("a", 30, None), ("b", 20, 30)]
-    assert rows(target.table, "name", "__START_AT", "__END_AT") == expected
+    assert arrow_rows(target.table, "name", "__START_AT", "__END_AT") == expected
 
 
 def test_a_delete_that_came_first_ends_what_comes_late(applying: Session, tiered_fmt: str) -> None:
     """A compaction keeps the delete. Events that no version needs are written once."""
     target = versions(applying, tiered_fmt)
     target.apply(delete(1, 20), delete(1, 40))
-    assert rows(target.table) == []
+    assert arrow_rows(target.table) == []
     target.table.compact(full=True)
     late = upsert(1, 30, "b"), upsert(1, 10, "a")
     target.apply(*late)
-    assert rows(target.table, "name", "__START_AT", "__END_AT") == [("a", 10, 20), ("b", 30, 40)]
+    assert arrow_rows(target.table, "name", "__START_AT", "__END_AT") == [("a", 10, 20), ("b", 30, 40)]
     assert target.apply(*late, delete(1, 40)).rows == 0
 
 
@@ -68,11 +69,11 @@ def test_of_one_sequence_the_event_that_came_last_counts(applying: Session) -> N
     target = versions(applying, "parquet")
     target.apply(upsert(1, 10, "a"), upsert(1, 20, "b"), upsert(1, 30, "b"), delete(1, 40))
     target.apply(delete(1, 20), upsert(1, 20, "x"), delete(1, 20), upsert(1, 40, "d"))
-    assert rows(target.table, "name", "__START_AT", "__END_AT") == [("a", 10, 20), ("b", 30, 40), ("d", 40, None)]
+    assert arrow_rows(target.table, "name", "__START_AT", "__END_AT") == [("a", 10, 20), ("b", 30, 40), ("d", 40, None)]
     assert target.apply(delete(1, 20)).rows == 0
     target.apply(delete(1, 10), upsert(1, 20, "e"))
     expected = [("b", 30, 40), ("d", 40, None), ("e", 20, 30)]
-    assert rows(target.table, "name", "__START_AT", "__END_AT") == expected
+    assert arrow_rows(target.table, "name", "__START_AT", "__END_AT") == expected
 
 
 def test_what_is_not_tracked_shows_its_newest_value(applying: Session, fmt: str) -> None:
@@ -80,11 +81,11 @@ def test_what_is_not_tracked_shows_its_newest_value(applying: Session, fmt: str)
     words = {"except_columns": ["op", "m"], "track_history_except_column_list": ["city"]}
     target = versions(applying, fmt, **words)
     target.apply(upsert(1, 10, "a", "x"), upsert(1, 20, "a", "y"), upsert(1, 40, "a", "z"))
-    assert rows(target.table, "city", "n", "__START_AT", "__END_AT") == [("z", 40, 10, None)]
+    assert arrow_rows(target.table, "city", "n", "__START_AT", "__END_AT") == [("z", 40, 10, None)]
     target.table.compact(full=True)
     target.apply(upsert(1, 30, "b", "late"))
     expected = [("late", 30, 30, 40), ("y", 20, 10, 30), ("z", 40, 40, None)]
-    assert rows(target.table, "city", "n", "__START_AT", "__END_AT") == expected
+    assert arrow_rows(target.table, "city", "n", "__START_AT", "__END_AT") == expected
 
 
 def test_a_forgotten_event_leaves_the_versions_as_they_are(applying: Session) -> None:
@@ -99,7 +100,7 @@ def test_a_forgotten_event_leaves_the_versions_as_they_are(applying: Session) ->
     assert {*target.table.log().to_arrow()["_tier"].to_pylist()} == {"base"}
     target.apply(upsert(1, 40, "c"))
     expected = [("a", "y", 10, 30), ("b", None, 1, None), ("c", None, 40, None)]
-    assert rows(target.table, "name", "city", "__START_AT", "__END_AT") == expected
+    assert arrow_rows(target.table, "name", "city", "__START_AT", "__END_AT") == expected
 
 
 def test_a_version_that_was_deleted_by_hand_stays_away(applying: Session) -> None:
@@ -107,7 +108,7 @@ def test_a_version_that_was_deleted_by_hand_stays_away(applying: Session) -> Non
     target.apply(upsert(1, 10, "a"), upsert(1, 20, "b"))
     target.table.delete("name = 'a'")
     target.apply(upsert(1, 30, "c"))
-    assert rows(target.table, "name", "__START_AT", "__END_AT") == [("b", 20, 30), ("c", 30, None)]
+    assert arrow_rows(target.table, "name", "__START_AT", "__END_AT") == [("b", 20, 30), ("c", 30, None)]
 
 
 def test_two_appliers_at_once_have_an_order(applying: Session, fmt: str) -> None:
@@ -116,7 +117,7 @@ def test_two_appliers_at_once_have_an_order(applying: Session, fmt: str) -> None
     target.apply(upsert(1, 1, "first"))
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda at: target.apply(upsert(1, at, str(at))), [10, 20, 30]))
-    starts = [(row[0], row[1]) for row in rows(target.table, "__START_AT", "__END_AT")]
+    starts = [(row[0], row[1]) for row in arrow_rows(target.table, "__START_AT", "__END_AT")]
     assert starts == [(1, 10), (10, 20), (20, 30), (30, None)]
 
 
@@ -143,7 +144,7 @@ def test_the_row_is_that_of_the_largest_sequence(session: Session, fmt: str) -> 
     target = Target(session, f"{fmt}.default.t", except_columns=["op", "m"])
     target.apply(upsert(1, 20, "b"), upsert(2, 10, "x"), delete(2, 30))
     target.apply(upsert(1, 10, "late"), upsert(2, 20, "late"))
-    assert rows(target.table, "id", "name", "n") == [(1, "b", 20)]
+    assert arrow_rows(target.table, "id", "name", "n") == [(1, "b", 20)]
 
 
 @pytest.mark.full
@@ -151,7 +152,7 @@ def test_null_leaves_a_value_as_it_was(session: Session, fmt: str) -> None:
     target = Target(session, f"{fmt}.default.t", except_columns=["op", "m"], ignore_null_updates=True)
     target.apply(upsert(1, 30, None, "c"), upsert(2, 10, "x", "y"), delete(2, 20))
     target.apply(upsert(1, 20, "b", None), upsert(2, 30, None, "z"))
-    assert rows(target.table, "id", "name", "city", "n") == [(1, "b", "c", 30), (2, None, "z", 30)]
+    assert arrow_rows(target.table, "id", "name", "city", "n") == [(1, "b", "c", 30), (2, None, "z", 30)]
 
 
 @pytest.mark.full

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, seed, settings
 
 import trinity
-from tests.support.applied import Target, arrow, rows
+from tests.support.applied import Target, arrow
 from tests.support.events import Event
 from tests.support.histories import GENERATED, KINDS, check, deliveries, model
+from tests.support.tables import arrow_rows
 from trinity import CommitResult, Session, Table
 
 
@@ -91,5 +92,5 @@ def test_a_stream_applies_each_batch_once(session: Session, fmt: str, kind: str,
         assert not isinstance(query, CommitResult)
         query.awaitTermination()
     columns = ("id", "n", "m", "name", "city") if kind == "rows" else ()
-    assert rows(target.table, *columns) == sorted(model(kind, came), key=repr)
+    assert arrow_rows(target.table, *columns) == sorted(model(kind, came), key=repr)
     assert len(target.table.history().where("operation <> 'create'").collect()) <= 4

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import trinity
-from tests.support.applied import COLUMNS, Target, arrow, rows, upsert
+from tests.support.applied import COLUMNS, Target, arrow, upsert
+from tests.support.tables import arrow_rows
 from trinity import CommitResult, Session, TrinityError
 
 # -- refusals -------------------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def test_events_without_key_or_sequence_are_refused(session: Session, column: st
     with pytest.raises(TrinityError, match=f"'{column}'") as refused:
         trinity.apply_changes(bad, target.table, **target.words)
     assert refused.value.code == "CONSTRAINT_VIOLATION"
-    assert rows(target.table) == []
+    assert arrow_rows(target.table) == []
 
 
 @pytest.mark.full

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.support.changes import defined_changes, feed
+from tests.support.tables import put, versions_of
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.feed.changelog import found_changes, prune
 from trinity.engine.feed.stored_changes import store_changes
@@ -27,19 +27,9 @@ def made(session: Session, fmt: str, options: str = "") -> Table:
     return session.table(name)
 
 
-def put(table: Table, *rows: tuple[Any, ...]) -> int:
-    names, kinds = ("id", "ts", "v"), (pa.int32(), pa.int64(), pa.string())
-    columns = [pa.array(c, k) for c, k in zip(zip(*rows, strict=True), kinds, strict=True)]
-    return table.upsert(pa.table(columns, names=names)).version
-
-
 def keep(table: Table, wanted: Sequence[int], place: str | None = None) -> list[StoredChanges]:
     """Store the changes of these versions by :func:`trinity.engine.feed.stored_changes.store_changes`."""
     return store_changes(table, table.connector.metadata.history(table.handle), wanted, place)
-
-
-def versions(table: Table) -> list[int]:
-    return [entry.version for entry in table.connector.metadata.history(table.handle)]
 
 
 def kept(table: Table) -> set[int]:
@@ -65,7 +55,7 @@ def lived(table: Table) -> Table:
 @pytest.mark.full  # the conformance suite's check draws it
 def test_kept_changes_are_those_that_are_computed(session: Session, fmt: str) -> None:
     table = lived(made(session, fmt, "TBLPROPERTIES ('watermark-key' = 'ts')"))
-    first, *others = versions(table)
+    first, *others = versions_of(table)
     computed = feed(table, first)
     found = keep(table, others)
     assert [changes.version for changes in found] == others
@@ -97,23 +87,23 @@ def prune_all(table: Table) -> None:
 def test_columns_that_changed_since(session: Session, tiered_fmt: str) -> None:
     table = made(session, tiered_fmt)
     put(table, (1, 10, "a"), (2, 10, "b"))
-    keep(table, versions(table)[1:])
+    keep(table, versions_of(table)[1:])
     table.widen_column("id", "bigint")
     table.add_column(Column("n", "int"))
     session.sql(f"UPDATE {table.name} SET m = map('x', 1, 'y', 2), n = 1 WHERE id = 1")
     session.sql(f"UPDATE {table.name} SET n = 2 WHERE id = 2")
-    keep(table, versions(table)[1:])
+    keep(table, versions_of(table)[1:])
     table.rename_column("v", "w")
     table.drop_column("n")
     session.sql(f"UPDATE {table.name} SET m = map('z', 1) WHERE id = 2")
-    first, *others = versions(table)
+    first, *others = versions_of(table)
     assert len(kept(table).intersection(others)) < len(others)
     assert feed(table, first) == defined_changes(table, first, others[-1])
 
 
 def test_what_is_lost_is_computed_again(session: Session, tiered_fmt: str) -> None:
     table = made(session, tiered_fmt)
-    first = versions(table)[0]
+    first = versions_of(table)[0]
     one, two, three = put(table, (1, 1, "a")), put(table, (1, 2, "b")), put(table, (2, 2, "c"))
     keep(table, [one, two, three])
     whole = feed(table, first)

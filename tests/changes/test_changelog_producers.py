@@ -14,6 +14,7 @@ import pytest
 import trinity
 from tests.support.changes import defined_changes, feed
 from tests.support.paths import ROOT
+from tests.support.tables import put, versions_of
 from trinity import Column, Session, Table, TrinityError
 from trinity.storage.changelog import CHANGELOG
 
@@ -27,20 +28,9 @@ def made(session: Session, fmt: str, **options: str) -> Table:
     return session.create_table(f"{fmt}.default.t", columns, primary_key=["k"], properties=properties)
 
 
-def put(table: Table, *rows: tuple[int, int, int | None]) -> int:
-    columns = zip(*rows, strict=True)
-    kinds = (pa.int32(), pa.int64(), pa.int32())
-    arrays = [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
-    return table.upsert(pa.table(arrays, names=["k", "ts", "v"])).version
-
-
 def written(table: Table) -> set[int]:
     """Return the versions whose changes are on disk."""
     return {int(path.name.split("-")[0]) for path in (Path(table.location) / CHANGELOG).glob("*.json")}
-
-
-def versions(table: Table) -> list[int]:
-    return [entry.version for entry in table.connector.metadata.history(table.handle)]
 
 
 def is_scan(table: Table, after: int) -> bool:
@@ -71,14 +61,14 @@ def in_every_way(session: Session, table: Table, tmp_path: Path) -> None:
 @pytest.mark.full
 def test_lookup_writes_the_changes_after_every_way_to_write(session: Session, fmt: str, tmp_path: Path) -> None:
     table = made(session, fmt, changelog_producer="lookup", watermark_key="ts")
-    first = versions(table)[0]
+    first = versions_of(table)[0]
     in_every_way(session, table, tmp_path)
     put(table, (1, 40, 1))
     table.compact(full=True)
     last = put(table, (1, 5, 1), (2, 50, 2))
     folded = {entry.version for entry in table.connector.metadata.history(table.handle) if entry.operation == "compact"}
     assert len(folded) == 1
-    assert written(table) == {*versions(table)[1:]} - folded
+    assert written(table) == {*versions_of(table)[1:]} - folded
     assert is_scan(table, first)
     assert feed(table, first) == defined_changes(table, first, last)
 
@@ -101,7 +91,7 @@ def test_whatever_commits_rows_calls_the_hook() -> None:
 
 def test_a_changelog_that_cannot_be_written_fails_no_commit(session: Session, caplog: pytest.LogCaptureFixture) -> None:
     table = made(session, "parquet", changelog_producer="lookup")
-    first = versions(table)[0]
+    first = versions_of(table)[0]
     place = Path(table.location) / CHANGELOG
     place.parent.mkdir(exist_ok=True)
     place.write_text("in the way")
@@ -150,12 +140,12 @@ def shown(table: Table, after: int) -> list[tuple[int, str, int, int | None]]:
 def test_full_compaction_shows_rounds(session: Session, tiered_fmt: str) -> None:
     options = {"changelog_producer": "full-compaction", "full_compaction__delta_commits": "2"}
     table = made(session, tiered_fmt, watermark_key="ts", changelog_producer__row_deduplicate="true", **options)
-    first = versions(table)[0]
+    first = versions_of(table)[0]
     put(table, (1, 10, 1), (2, 10, 2), (3, 10, 3))
     assert feed(table, first) == {}
     second = put(table, (1, 11, 4)) + 1
     one = [(second, "insert", 1, 4), (second, "insert", 2, 2), (second, "insert", 3, 3)]
-    assert written(table) == {second} == {versions(table)[-1]}
+    assert written(table) == {second} == {versions_of(table)[-1]}
     table.delete([{"k": 3}])
     assert shown(table, first) == one
     third = put(table, (2, 9, 0), (2, 20, 2), (1, 12, 5)) + 1
@@ -163,7 +153,7 @@ def test_full_compaction_shows_rounds(session: Session, tiered_fmt: str) -> None
     updated = [(third, side, k, v) for side, values in sides.items() for k, v in zip((1, 2), values, strict=True)]
     two = [(third, "delete", 3, 3), *updated]
     put(table, (9, 1, 9))
-    assert versions(table)[-2] == third
+    assert versions_of(table)[-2] == third
     assert shown(table, first) == [*one, *two]
     assert shown(table, second) == two
     assert is_scan(table, first)
@@ -191,7 +181,7 @@ def test_input_shows_rows_as_they_came(session: Session, tiered_fmt: str, engine
     options = f"'changelog-producer' = 'input', 'rowkind.field' = 'kind', 'merge-engine' = '{engine}'{more}"
     session.sql(f"CREATE TABLE {name} (k INT, v INT, kind STRING, PRIMARY KEY (k)) TBLPROPERTIES ({options})")
     table = session.table(name)
-    first = versions(table)[0]
+    first = versions_of(table)[0]
     came = [(1, 1, "+I"), (1, 1, "-U"), (1, 2, "+U"), (2, None, "+I"), (3, 3, "-D")]
     names, kinds = ("k", "v", "kind"), (pa.int32(), pa.int32(), pa.string())
     columns = [pa.array(c, kind) for c, kind in zip(zip(*came, strict=True), kinds, strict=True)]

@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from tests.support.changes import applied, defined_changes, feed, rows_at
+from tests.support.tables import oldest_version, put
 from trinity import Column, Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.cli.tail import follow, print_changes
@@ -37,19 +37,8 @@ def made(session: Session, fmt: str, engine: str) -> Table:
     return session.table(name)
 
 
-def put(table: Table, *rows: tuple[int, int | None, str | None, int | None]) -> None:
-    columns = zip(*rows, strict=True)
-    types = (pa.int32(), pa.int64(), pa.string(), pa.int64())
-    named = zip(("id", "ts", "v", "n"), columns, types, strict=True)
-    table.upsert(pa.table({name: pa.array(values, kind) for name, values, kind in named}))
-
-
 def newest(table: Table) -> int:
     return table.splits().version
-
-
-def oldest(table: Table) -> int:
-    return int(min(row.version for row in table.history().collect()))
 
 
 def lived(table: Table) -> Table:
@@ -75,7 +64,7 @@ def lived(table: Table) -> Table:
 @pytest.mark.parametrize("engine", TABLES)
 def test_the_feed_is_what_reads_of_each_version_say(session: Session, fmt: str, engine: str) -> None:
     table = lived(made(session, fmt, engine))
-    first, last = oldest(table), newest(table)
+    first, last = oldest_version(table), newest(table)
     found = feed(table, first)
     assert found == defined_changes(table, first, last)
     assert {kind for kind, _, _ in found} >= {"insert"}
@@ -110,7 +99,7 @@ def test_row_changes_and_rewrites(session: Session, fmt: str) -> None:
     session.sql(f"DELETE FROM {table.name} WHERE id = 1")
     session.sql(f"TRUNCATE TABLE {table.name}")
     put(table, (1, 1, "new", 1))
-    first = oldest(table)
+    first = oldest_version(table)
     assert feed(table, first) == defined_changes(table, first, newest(table))
 
 
@@ -124,7 +113,7 @@ def test_columns_are_those_of_the_last_version(session: Session, tiered_fmt: str
     session.sql(f"UPDATE {table.name} SET m = map('y', 2, 'x', 1) WHERE id = 1")
     session.sql(f"UPDATE {table.name} SET n = 3 WHERE id = 2")
     table.drop_column("n")
-    first, last = oldest(table), newest(table)
+    first, last = oldest_version(table), newest(table)
     found = feed(table, first)
     assert found == defined_changes(table, first, last)
     assert not any(version == last - 1 for _, version, _ in found)  # n alone, which is dropped
@@ -141,7 +130,7 @@ def test_plain_tables(session: Session, fmt: str) -> None:
     session.sql(f"UPDATE {table.name} SET id = id + 10 WHERE id = 1")
     table.compact()
     session.sql(f"DELETE FROM {table.name} WHERE id >= 3")
-    first, last = oldest(table), newest(table)
+    first, last = oldest_version(table), newest(table)
     assert feed(table, first) == defined_changes(table, first, last)
     net = feed(table, first, deduplication_mode="netChanges")
     assert applied(rows_at(table, first), net) == rows_at(table)
@@ -153,7 +142,7 @@ def test_forms(session: Session, tiered_fmt: str) -> None:
     put(table, (1, 1, "a", 1))
     put(table, (1, 2, "b", 1))
     put(table, (1, 3, "a", 1), (2, 3, "c", 1))
-    first = oldest(table)
+    first = oldest_version(table)
     kinds = [(kind, version - first) for kind, version, _ in feed(table, first)]
     pair = ["update_preimage", "update_postimage"]
     assert sorted(kinds) == sorted([("insert", 1), *((k, v) for v in (2, 3) for k in pair), ("insert", 3)])
@@ -173,7 +162,7 @@ def test_bounds(session: Session, fmt: str) -> None:
     table = made(session, fmt, "arrival")
     for n in range(3):
         put(table, (n, n, "a", n))
-    first = oldest(table)
+    first = oldest_version(table)
 
     def versions(*bounds: Any, **inclusive: bool) -> list[int]:
         return sorted(version - first for _, version, _ in feed(table, *bounds, **inclusive))
@@ -201,7 +190,7 @@ def test_what_was_vacuumed_is_not_known(session: Session, fmt: str) -> None:
     put(table, (1, 2, "b", 1))
     table.compact(full=True)
     table.vacuum("0 seconds")
-    kept = oldest(table)
+    kept = oldest_version(table)
     with pytest.raises(TrinityError, match=f"oldest is {kept}"):
         table.changes(kept - 1)
     put(table, (1, 3, "c", 1))
@@ -209,7 +198,7 @@ def test_what_was_vacuumed_is_not_known(session: Session, fmt: str) -> None:
     put(table, (1, 4, "d", 1))
     table.vacuum("0 seconds")
     with pytest.raises(TrinityError, match="not known any more"):
-        table.changes(oldest(table), start_inclusive=True)
+        table.changes(oldest_version(table), start_inclusive=True)
 
 
 @pytest.mark.tiered
@@ -226,7 +215,7 @@ def test_sql(session: Session, tiered_fmt: str) -> None:
     put(table, (1, 2, "b", 1), (2, 2, "c", 1))
     put(table, (1, 3, "a", 1))
     session.sql(f"USE {tiered_fmt}.default")
-    first = oldest(table)
+    first = oldest_version(table)
 
     def shown(text: str) -> list[tuple[str, int, int]]:
         found = session.sql(f"SELECT _change_type, _commit_version, id FROM {text} ORDER BY 2, 3, 1 DESC").collect()

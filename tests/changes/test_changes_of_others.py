@@ -9,11 +9,8 @@ import pytest
 
 from tests.support.changes import applied, defined_changes, feed, rows_at
 from tests.support.foreign import FIRST, KEYED, SECOND, Other, Write, cases, delta_rs
-from trinity import Session, Table
-
-
-def oldest(table: Table) -> int:
-    return int(min(row.version for row in table.history().collect()))
+from tests.support.tables import oldest_version
+from trinity import Session
 
 
 @pytest.mark.full
@@ -38,7 +35,7 @@ def test_own_tables_that_others_change(session: Session, fmt: str) -> None:
     options = "TBLPROPERTIES ('watermark-key' = 'w')"
     session.sql(f"CREATE TABLE {fmt}.default.t (k INT, w BIGINT, v STRING, PRIMARY KEY (k)) {options}")
     table, other = session.table(f"{fmt}.default.t"), Other(session, session.table(f"{fmt}.default.t"))
-    first = oldest(table)
+    first = oldest_version(table)
 
     def put(*rows: tuple[int, int, str]) -> None:
         columns = zip(*rows, strict=True)

@@ -23,7 +23,7 @@ def made(session: Session, fmt: str, kind: str) -> Table:
     return session.table(f"{fmt}.default.t")
 
 
-def put(table: Table, kind: pa.DataType, *rows: tuple[Any, int, str]) -> int:
+def put_of_kind(table: Table, kind: pa.DataType, *rows: tuple[Any, int, str]) -> int:
     columns = zip(("id", "ts", "v"), zip(*rows, strict=True), (kind, pa.int64(), pa.string()), strict=True)
     return table.upsert(pa.table({name: pa.array(values, type_) for name, values, type_ in columns})).version
 
@@ -31,16 +31,16 @@ def put(table: Table, kind: pa.DataType, *rows: tuple[Any, int, str]) -> int:
 @pytest.mark.full
 def test_files_without_the_keys_are_not_read(session: Session, tiered_fmt: str) -> None:
     table = made(session, tiered_fmt, "INT")
-    put(table, pa.int32(), *((k, 10, "base") for k in range(100)))
+    put_of_kind(table, pa.int32(), *((k, 10, "base") for k in range(100)))
     table.compact(full=True)
-    put(table, pa.int32(), (200, 10, "a"))
-    put(table, pa.int32(), (201, 10, "b"))
-    before = put(table, pa.int32(), (300, 10, "c"))
-    last = put(table, pa.int32(), (200, 20, "d"), (201, 5, "late"))
+    put_of_kind(table, pa.int32(), (200, 10, "a"))
+    put_of_kind(table, pa.int32(), (201, 10, "b"))
+    before = put_of_kind(table, pa.int32(), (300, 10, "c"))
+    last = put_of_kind(table, pa.int32(), (200, 20, "d"), (201, 5, "late"))
     assert len(table.changes(before).inputFiles()) == 3  # there are 4 in the log, and 2 in the base
     assert feed(table, before) == defined_changes(table, before, last)
-    before = put(table, pa.int32(), (7, 20, "e"))
-    last = put(table, pa.int32(), (7, 30, "f"), (8, 30, "g"), (400, 1, "h"))
+    before = put_of_kind(table, pa.int32(), (7, 20, "e"))
+    last = put_of_kind(table, pa.int32(), (7, 30, "f"), (8, 30, "g"), (400, 1, "h"))
     plan: str = table.changes(before)._jdf.queryExecution().executedPlan().toString()
     assert plan.count("Exchange hashpartitioning") == 1
     assert "SortMergeJoin" not in plan
@@ -74,11 +74,11 @@ def test_base_rows_are_picked_by_their_keys(session: Session, tiered_fmt: str) -
 def test_keys_that_have_no_bounds_and_many_keys(session: Session, fmt: str, few: bool) -> None:
     table = made(session, fmt, "DOUBLE")
     kind = pa.float64()
-    first = put(table, kind, *((float(k), 10, f"v{k}") for k in range(20)), (math.nan, 10, "nan"))
+    first = put_of_kind(table, kind, *((float(k), 10, f"v{k}") for k in range(20)), (math.nan, 10, "nan"))
     table.compact(full=True)
-    put(table, kind, (99.0, 20, "new"), (math.nan, 20, "now"))
-    put(table, kind, (99.5, 20, "newer"), (3.0, 5, "late"), (4.0, 15, "on"))
-    last = put(table, kind, (-math.inf, 20, "x"), (99.0, 30, "again"))
+    put_of_kind(table, kind, (99.0, 20, "new"), (math.nan, 20, "now"))
+    put_of_kind(table, kind, (99.5, 20, "newer"), (3.0, 5, "late"), (4.0, 15, "on"))
+    last = put_of_kind(table, kind, (-math.inf, 20, "x"), (99.0, 30, "again"))
     with MOST_KEYS.set_to(500_000 if few else 0):
         found = feed(table, first)
     nan = {change for change in found if math.isnan(change[2][0])}  # found by isnan, as NaN equals nothing in Python

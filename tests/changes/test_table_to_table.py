@@ -43,7 +43,7 @@ def totals_of(session: Session, fmt: str) -> Table:
     return session.table(f"{fmt}.default.totals")
 
 
-def put(orders: Table, *rows: Order) -> CommitResult:
+def put_orders(orders: Table, *rows: Order) -> CommitResult:
     names = {"id": pa.int32(), "customer": pa.string(), "amount": pa.int32(), "ts": pa.int64()}
     columns = zip(zip(*rows, strict=True), names.items(), strict=True)
     return orders.upsert(pa.table({name: pa.array(values, kind) for values, (name, kind) in columns}))
@@ -77,13 +77,13 @@ def summed(totals: Table) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_totals_take_back_what_changed(session: Session, source: str, target: str) -> None:
     orders, totals = orders_of(session, source), totals_of(session, target)
-    put(orders, (1, "ann", 10, 10), (2, "ann", 20, 10), (3, "bob", 5, 10), (4, "cid", None, 10))
+    put_orders(orders, (1, "ann", 10, 10), (2, "ann", 20, 10), (3, "bob", 5, 10), (4, "cid", None, 10))
     first = add_up(orders, totals)
     assert summed(totals) == expected(orders) == {"ann": (30, 2), "bob": (5, 1), "cid": (0, 1)}
     assert add_up(orders, totals).skipped
-    put(orders, (1, "ann", 11, 20), (3, "ann", 7, 20), (2, "eve", 99, 5))  # another amount, customer, a late row
+    put_orders(orders, (1, "ann", 11, 20), (3, "ann", 7, 20), (2, "eve", 99, 5))  # another amount, customer, a late row
     orders.delete([4])
-    put(orders, (1, "ann", 12, 30))  # twice between two triggers
+    put_orders(orders, (1, "ann", 12, 30))  # twice between two triggers
     orders.compact(full=True)
     second = add_up(orders, totals)
     assert (second.version, second.skipped) == (first.version + 1, False)
@@ -136,8 +136,8 @@ def _act(session: Session, orders: Table, draw: random.Random, moment: int) -> N
         for _ in range(4)
     ]
     actions: list[Callable[[], object]] = [
-        lambda: put(orders, *drawn),
-        lambda: put(orders, *drawn),
+        lambda: put_orders(orders, *drawn),
+        lambda: put_orders(orders, *drawn),
         lambda: orders.delete([draw.randrange(8)]),
         lambda: session.sql(f"UPDATE {orders.name} SET amount = id, customer = 'd' WHERE id < {draw.randrange(4)}"),
         lambda: orders.compact(full=draw.random() < 0.5),
@@ -180,13 +180,13 @@ def test_a_wide_row_of_two_sources(session: Session, tiered_fmt: str) -> None:
 def test_totals_are_of_merged_rows_whatever_the_feed_shows(session: Session, producer: str) -> None:
     orders, totals = orders_of(session, "parquet"), totals_of(session, "parquet")
     orders.set_properties({"changelog-producer": producer})
-    put(orders, (1, "ann", 10, 10))
+    put_orders(orders, (1, "ann", 10, 10))
     orders.compact(full=True)
-    put(orders, (1, "ann", 20, 20), (2, "bob", 5, 10))
+    put_orders(orders, (1, "ann", 20, 20), (2, "bob", 5, 10))
     for moment in range(3):
         add_up(orders, totals)
         assert summed(totals) == expected(orders), moment
-        put(orders, (1, "ann", 30 + moment, 30 + moment), (2, "bob", 99, 5))
+        put_orders(orders, (1, "ann", 30 + moment, 30 + moment), (2, "bob", 99, 5))
         orders.compact(full=True)
 
 
@@ -195,11 +195,11 @@ def test_columns_of_the_source_change(session: Session) -> None:
     orders = orders_of(session, "parquet")
     session.sql(f"CREATE TABLE copy ({ORDERS}, kind STRING) TBLPROPERTIES ('rowkind.field' = 'kind')")
     copy = session.table("copy")
-    put(orders, (1, "ann", 10, 10), (2, "bob", 5, 10))
+    put_orders(orders, (1, "ann", 10, 10), (2, "bob", 5, 10))
     cdc.follow(orders, copy)
     orders.add_column(Column("note", "string"))
     orders.widen_column("amount", "bigint")
-    put(orders, (1, "ann", 11, 20))
+    put_orders(orders, (1, "ann", 11, 20))
     with refused("COLUMN_NOT_FOUND", "'note'"):
         cdc.follow(orders, copy)
     cdc.follow(orders, copy, transform=lambda rows: rows.drop("note"))
@@ -240,11 +240,11 @@ def test_a_table_of_others(session: Session, tmp_path: Path, tiered_fmt: str, ke
 @pytest.mark.full
 def test_what_is_vacuumed_cannot_be_followed(session: Session, fmt: str) -> None:
     orders, totals = orders_of(session, fmt), totals_of(session, fmt)
-    reached = put(orders, (1, "ann", 10, 10)).version
+    reached = put_orders(orders, (1, "ann", 10, 10)).version
     add_up(orders, totals)
-    put(orders, (1, "ann", 20, 20))
+    put_orders(orders, (1, "ann", 20, 20))
     orders.compact(full=True)
-    put(orders, (2, "bob", 5, 20))
+    put_orders(orders, (2, "bob", 5, 20))
     oldest = orders.vacuum("0 seconds").oldest_version
     with refused("INVALID_ARGUMENTS", f"no version {reached} ", f"oldest is {oldest}"):
         add_up(orders, totals)
@@ -258,7 +258,7 @@ def test_what_is_vacuumed_cannot_be_followed(session: Session, fmt: str) -> None
 def test_another_table_takes_the_place_of_either(session: Session, fmt: str) -> None:
     """A replaced source is reported by an error. A replaced target is empty, so all rows are read again (L13)."""
     orders, totals = orders_of(session, fmt), totals_of(session, fmt)
-    put(orders, (1, "ann", 10, 10), (2, "bob", 5, 10))
+    put_orders(orders, (1, "ann", 10, 10), (2, "bob", 5, 10))
     add_up(orders, totals)
     anew = TOTALS.replace("CREATE TABLE", "CREATE OR REPLACE TABLE").replace("kind STRING", "more INT, kind STRING")
     session.sql(anew.format(name=totals.name))
@@ -266,11 +266,11 @@ def test_another_table_takes_the_place_of_either(session: Session, fmt: str) -> 
     add_up(orders, totals)
     assert summed(totals) == expected(orders) == {"ann": (10, 1), "bob": (5, 1)}
     assert add_up(orders, totals).skipped
-    put(orders, (1, "ann", 20, 20))
+    put_orders(orders, (1, "ann", 20, 20))
     add_up(orders, totals)
     assert summed(totals) == expected(orders) == {"ann": (20, 1), "bob": (5, 1)}
     session.sql(f"CREATE OR REPLACE TABLE {orders.name} ({ORDERS})")
-    put(orders, (3, "cid", 7, 10))
+    put_orders(orders, (3, "cid", 7, 10))
     with refused("NOT_SUPPORTED", "made another table", f"'{orders.name}'", "another name"):
         add_up(orders, totals)
     totals.delete()
@@ -281,7 +281,7 @@ def test_another_table_takes_the_place_of_either(session: Session, fmt: str) -> 
 @pytest.mark.full
 def test_followers_at_once_add_nothing_twice(session: Session) -> None:
     orders, totals = orders_of(session, "parquet"), totals_of(session, "parquet")
-    put(orders, (1, "ann", 10, 10))
+    put_orders(orders, (1, "ann", 10, 10))
     assert at_once([partial(add_up, orders, totals)] * 2) == []
     assert summed(totals) == {"ann": (10, 1)}
     reached = totals.splits().version
@@ -289,11 +289,11 @@ def test_followers_at_once_add_nothing_twice(session: Session) -> None:
     def meanwhile(rows: DataFrame) -> DataFrame:
         """Let another follower commit while this one computes its rows."""
         if totals.splits().version == reached:
-            put(orders, (1, "ann", 30, 30))
+            put_orders(orders, (1, "ann", 30, 30))
             add_up(orders, totals)
         return by_customer(rows)
 
-    put(orders, (1, "ann", 20, 20))
+    put_orders(orders, (1, "ann", 20, 20))
     cdc.follow(orders, totals, transform=meanwhile)
     assert summed(totals) == expected(orders) == {"ann": (30, 1)}
 
@@ -302,7 +302,7 @@ def test_what_cannot_follow_is_refused(session: Session) -> None:
     orders, totals = orders_of(session, "parquet"), totals_of(session, "parquet")
     session.sql("CREATE TABLE plain (id INT, kind STRING)")
     plain = session.table("plain")
-    put(orders, (1, "ann", 10, 10))
+    put_orders(orders, (1, "ann", 10, 10))
     with refused("INVALID_ARGUMENTS", "itself"):
         cdc.follow(orders, orders)
     with refused("INVALID_ARGUMENTS", "primary key"):

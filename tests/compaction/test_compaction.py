@@ -15,7 +15,7 @@ def numbers(session: Session, fmt: str) -> Table:
     return made(session, fmt)
 
 
-def rows(table: Table) -> set[tuple[int, str]]:
+def contents(table: Table) -> set[tuple[int, str]]:
     return {(r.k, r.v) for r in table.to_df().collect()}
 
 
@@ -75,7 +75,7 @@ def test_merge_with_a_base_neither_exchanges_nor_sorts_it(numbers: Table) -> Non
     base = text[text.index("SortMergeJoin") : text.index("Window")].splitlines()[1]
     assert "FileScan" in base
     assert "Bucketed: true" in base
-    assert rows(numbers) == {(k, "a") for k in range(90)} | {(k, "b") for k in range(90, 110)}
+    assert contents(numbers) == {(k, "a") for k in range(90)} | {(k, "b") for k in range(90, 110)}
 
 
 @pytest.mark.tiered
@@ -84,13 +84,13 @@ def test_compaction_keeps_every_later_fold(numbers: Table, full: bool) -> None:
     fill(numbers, 0, 20, 10, "a")
     fill(numbers, 0, 10, 20, "b")
     fill(numbers, 15, 20, 20, "", gone=True)
-    before = rows(numbers)
+    before = contents(numbers)
     assert not numbers.compact(full=full).skipped
-    assert rows(numbers) == before
+    assert contents(numbers) == before
     fill(numbers, 5, 18, 10, "late tie")  # ties with 10..14, loses to 5..9 and to the tombstones 15..17
-    assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
+    assert contents(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
     numbers.compact(full=full)
-    assert rows(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
+    assert contents(numbers) == {(k, "b") for k in range(10)} | {(k, "late tie") for k in range(10, 15)}
 
 
 @pytest.mark.tiered
@@ -118,7 +118,7 @@ def test_k6_a_concurrent_append_counts_as_later(numbers: Table) -> None:
 
     metadata.begin_rewrite = append_meanwhile  # type: ignore[method-assign, assignment]
     numbers.compact(full=True)
-    assert rows(numbers) == {(0, "meanwhile"), (1, "meanwhile"), (2, "b"), (3, "b"), (4, "b")}
+    assert contents(numbers) == {(0, "meanwhile"), (1, "meanwhile"), (2, "b"), (3, "b"), (4, "b")}
 
 
 @pytest.mark.tiered
@@ -138,7 +138,7 @@ def test_two_compactions_of_the_same_files_conflict(numbers: Table) -> None:
     with pytest.raises(TrinityError) as caught:
         numbers.compact(full=True)
     assert caught.value.code == "TRANSACTION_CONFLICT"
-    assert rows(numbers) == {(k, "b") for k in range(5)}
+    assert contents(numbers) == {(k, "b") for k in range(5)}
 
 
 @pytest.mark.tiered
@@ -155,11 +155,11 @@ def test_everything_deleted_compacts_to_nothing(numbers: Table) -> None:
     fill(numbers, 0, 5, 10, "a")
     fill(numbers, 0, 5, 20, "", gone=True)
     numbers.compact(full=True)
-    assert rows(numbers) == set()
+    assert contents(numbers) == set()
     assert numbers.splits().files == ()
     fill(numbers, 0, 5, 15, "late")
     fill(numbers, 4, 6, 25, "new")
-    assert rows(numbers) == {(4, "new"), (5, "new")}
+    assert contents(numbers) == {(4, "new"), (5, "new")}
 
 
 @pytest.mark.tiered
@@ -172,7 +172,7 @@ def test_tombstone_retention_forgets(session: Session, fmt: str) -> None:
     table.compact(full=True)  # moves the tombstone to the sidecar
     table.compact(full=True)  # its retention has expired
     fill(table, 0, 1, 15, "forgotten")
-    assert rows(table) == {(0, "forgotten"), (1, "a")}
+    assert contents(table) == {(0, "forgotten"), (1, "a")}
 
 
 @pytest.mark.tiered

@@ -25,11 +25,11 @@ from tests.support.foreign import (
     hadoop_catalog,
     pyarrow_dataset,
     pyarrow_files,
-    refused,
     rows_of,
     seen_by_others,
     spark_iceberg,
 )
+from tests.support.refusals import refusal
 from trinity import Session, Table
 from trinity.spi import CommitResult, RewriteTableHandle
 
@@ -124,7 +124,7 @@ def test_delta_deletion_vectors_go_with_their_files(
 
     with monkeypatch.context() as patched:
         during_the_commit(table, patched, delete, tmp_path)
-        refused("TRANSACTION_CONFLICT", "had rows deleted, or was removed meanwhile", table.compact)
+        refusal("TRANSACTION_CONFLICT", table.compact, "had rows deleted, or was removed meanwhile")
     live -= {(5, "a", 5, "p")}
     assert {(r.id, r.v, r.s.x, r.p) for r in table.to_df().collect()} == live
     assert table.compact().rows == 3
@@ -132,7 +132,7 @@ def test_delta_deletion_vectors_go_with_their_files(
     assert {(r.id, r.v, r.s.x, r.p) for r in spark.sql(f"SELECT * FROM {name}").collect()} == live
     assert spark.sql(f"SELECT * FROM {name} VERSION AS OF 1").count() == 6
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
-    refused("NOT_SUPPORTED", "appendOnly", table.compact)
+    refusal("NOT_SUPPORTED", table.compact, "appendOnly")
 
 
 @pytest.mark.full
@@ -157,7 +157,7 @@ def test_iceberg_deletes_go_with_their_files(session: Session, tmp_path: Path, m
 
     with monkeypatch.context() as patched:
         during_the_commit(table, patched, delete, tmp_path)
-        refused("TRANSACTION_CONFLICT", "had rows deleted, or was removed meanwhile", table.compact)
+        refusal("TRANSACTION_CONFLICT", table.compact, "had rows deleted, or was removed meanwhile")
     live -= {(5, "a")}
     assert rows_of(table) == live
     before = table.splits().files
@@ -175,11 +175,11 @@ def test_tables_of_which_every_row_version_stays(session: Session, tmp_path: Pat
     folder = tmp_path / "theirs"
     pyarrow_files(folder, FIRST)
     plain = session.register("plain", "parquet", folder)
-    refused("NOT_SUPPORTED", "has no key", plain.compact)
+    refusal("NOT_SUPPORTED", plain.compact, "has no key")
     partial = session.register("partial", "parquet", folder, {"primary-key": "id", "merge-engine": "partial-update"})
-    refused("NOT_SUPPORTED", "partial-update", partial.compact)
+    refusal("NOT_SUPPORTED", partial.compact, "partial-update")
     kept = session.register("kept", "parquet", folder, {"primary-key": "id", "keep-versions": "true"})
-    refused("NOT_SUPPORTED", "keeps all row versions", kept.compact)
+    refusal("NOT_SUPPORTED", kept.compact, "keeps all row versions")
     assert [p.name for p in folder.iterdir()] == ["0.parquet"]
 
 
@@ -207,7 +207,7 @@ def test_a_change_data_feed_shows_no_change_where_no_row_version_goes(
     delta_rs(folder, SECOND.slice(1, 1))
     before = {path.name for path in folder.rglob("*.parquet")}
     if feed == "true":
-        refused("NOT_SUPPORTED", "delta.enableChangeDataFeed", table.compact)
+        refusal("NOT_SUPPORTED", table.compact, "delta.enableChangeDataFeed")
         assert {path.name for path in folder.rglob("*.parquet")} == before
     else:
         assert all(change["dataChange"] for change in file_actions(folder, table.compact().version))

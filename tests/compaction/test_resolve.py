@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import trinity
-from tests.support.resolve import base, expected, fill, made, rows
+from tests.support.resolve import base, expected, fill, made, values_by_key
 from trinity import Session, Table, TrinityError
 from trinity.engine.reading import data_files
 from trinity.engine.reading.spark import deleted_rows
@@ -44,9 +44,9 @@ def test_r1_a_resolved_table_is_a_scan_that_leaves_rows_out(numbers: Table) -> N
     fill(numbers, 0, 10, 20, "", gone=True)
     fill(numbers, 10, 20, 5, "late")
     wanted = expected((range(10, 50), "a"), (range(50, 120), "b"))
-    assert rows(numbers) == wanted
+    assert values_by_key(numbers) == wanted
     done = numbers.compact("resolve")
-    assert rows(numbers) == wanted
+    assert values_by_key(numbers) == wanted
     assert operators(plan(numbers)) <= {"AdaptiveSparkPlan", "Project", "Filter", "ColumnarToRow", "FileScan"}
     files = numbers.splits()
     assert {f.tier for f in files.files} == {Tier.BASE}
@@ -70,16 +70,16 @@ def test_a_resolve_keeps_every_later_fold_and_the_base_is_not_exchanged(numbers:
     numbers.compact("resolve")
     fill(numbers, 5, 18, 10, "late tie")  # ties with 10..14, loses to 5..9 and to the tombstones 15..17
     kept = expected((range(10), "b"), (range(10, 15), "late tie"), (range(20, 40), "a"))
-    assert rows(numbers) == kept
+    assert values_by_key(numbers) == kept
     text = plan(numbers)
     assert "Bucketed: true" in text[text.index("SortMergeJoin") : text.index("Window")]
     numbers.compact("resolve")
-    assert rows(numbers) == kept
+    assert values_by_key(numbers) == kept
     assert sum(f.live_rows for f in base(numbers)) == len(kept)
     fill(numbers, 0, 20, 15, "later")
-    assert rows(numbers) == {**kept, **expected((range(10, 15), "later"))}
+    assert values_by_key(numbers) == {**kept, **expected((range(10, 15), "later"))}
     assert not numbers.compact(full=True).skipped
-    assert rows(numbers) == {**kept, **expected((range(10, 15), "later"))}
+    assert values_by_key(numbers) == {**kept, **expected((range(10, 15), "later"))}
     assert not any(f.deletes for f in base(numbers))
     assert numbers.compact("resolve").skipped
 
@@ -96,7 +96,7 @@ def test_small_runs_are_folded_and_large_ones_stay(numbers: Table) -> None:
         fill(numbers, start, start + 10, 3, f"c{start}")
         numbers.compact("resolve")
         wanted.update(expected((range(start, start + 10), f"c{start}")))
-        assert rows(numbers) == wanted
+        assert values_by_key(numbers) == wanted
     runs = {f.path: f for f in base(numbers) if not f.bucket}
     assert len(runs) == 2  # the second small run replaced the first
     kept = runs[large.path].deletes
@@ -115,9 +115,9 @@ def test_versions_of_before_read_as_they_did_and_nothing_has_changed(numbers: Ta
     fill(numbers, 0, 3, 3, "c")
     numbers.compact("resolve")
     resolved = expected((range(20), "a"), (range(5, 10), "b"))
-    assert rows(numbers, at[0]) == expected((range(20), "a"))
-    assert rows(numbers, at[1]) == rows(numbers, at[2]) == resolved
-    assert rows(numbers) == {**resolved, **expected((range(3), "c"))}
+    assert values_by_key(numbers, at[0]) == expected((range(20), "a"))
+    assert values_by_key(numbers, at[1]) == values_by_key(numbers, at[2]) == resolved
+    assert values_by_key(numbers) == {**resolved, **expected((range(3), "c"))}
     changed = {(r.k, r._change_type) for r in numbers.changes(at[0]).collect()}
     images = ("update_preimage", "update_postimage")
     assert changed == {(k, image) for k in [*range(5, 10), *range(3)] for image in images}
@@ -138,9 +138,9 @@ def test_statements_see_and_change_resolved_rows(session: Session, numbers: Tabl
     )
     wanted = {**expected((range(10), "a")), 2: "a!", 3: "b!", 5: "m", 50: "n"}
     del wanted[4]
-    assert rows(numbers) == wanted
+    assert values_by_key(numbers) == wanted
     numbers.compact("resolve")
-    assert rows(numbers) == wanted
+    assert values_by_key(numbers) == wanted
     assert {r.k for r in numbers.to_df(where="k = 5 OR k = 4").collect()} == {5}
 
 
@@ -172,9 +172,9 @@ def test_k6_rows_that_come_during_a_resolve_are_later(numbers: Table) -> None:
     with meanwhile(numbers, "finish_resolve", "append"):
         numbers.compact("resolve")
     wanted = {0: "meanwhile", 1: "meanwhile", 2: "b", 3: "b", 4: "a"}
-    assert rows(numbers) == wanted
+    assert values_by_key(numbers) == wanted
     numbers.compact("resolve")
-    assert rows(numbers) == wanted
+    assert values_by_key(numbers) == wanted
 
 
 @pytest.mark.full
@@ -184,11 +184,11 @@ def test_two_compactions_of_one_log_conflict(numbers: Table, other: str) -> None
     numbers.compact(full=True)
     fill(numbers, 0, 2, 20, "b")
     fill(numbers, 1, 3, 20, "c")
-    wanted = rows(numbers)
+    wanted = values_by_key(numbers)
     with meanwhile(numbers, "finish_resolve", other), pytest.raises(TrinityError) as caught:
         numbers.compact("resolve")
     assert caught.value.code == "TRANSACTION_CONFLICT"
-    assert rows(numbers) == wanted
+    assert values_by_key(numbers) == wanted
 
 
 def test_vacuum_keeps_positions_as_long_as_a_version_needs_them(numbers: Table) -> None:
@@ -207,7 +207,7 @@ def test_vacuum_keeps_positions_as_long_as_a_version_needs_them(numbers: Table) 
     assert {str(p) for p in folder.glob(pattern)} >= needed | {str(orphan)}
     numbers.vacuum(retain="0 seconds")
     assert {str(p) for p in folder.glob(pattern)} == needed
-    assert rows(numbers) == expected((range(20), "a"), (range(5), "b3"))
+    assert values_by_key(numbers) == expected((range(20), "a"), (range(5), "b3"))
     numbers.compact(full=True)
     numbers.vacuum(retain="0 seconds")
     assert list(folder.glob(pattern)) == []
@@ -222,10 +222,10 @@ def test_another_process_reads_what_checkpoints_say_and_a_lost_file_is_named(war
         for n in (2, 3, 4):
             fill(table, 0, n, n, f"b{n}")
             table.compact("resolve")
-        wanted = rows(table)
+        wanted = values_by_key(table)
     with trinity.connect(warehouse, catalogs=catalogs) as other:
         table = other.table("p.default.numbers")
-        assert rows(table) == wanted == expected((range(20), "a"), (range(4), "b4"))
+        assert values_by_key(table) == wanted == expected((range(20), "a"), (range(4), "b4"))
         [path, *_] = [path for f in base(table) if f.deletes for path in f.deletes.paths]
     Path(path).rename(f"{path}.lost")
     with trinity.connect(warehouse, catalogs=catalogs) as other:
@@ -243,13 +243,13 @@ def test_the_first_row_of_a_key_stays(session: Session) -> None:
     fill(table, 5, 15, 2, "b")
     table.compact("resolve")
     wanted = expected((range(5, 15), "b"), (range(10), "a"))
-    assert rows(table) == wanted
+    assert values_by_key(table) == wanted
     assert not any(f.deletes for f in base(table))
     fill(table, 12, 20, 3, "c")
     wanted = {**expected((range(12, 20), "c")), **wanted}
-    assert rows(table) == wanted
+    assert values_by_key(table) == wanted
     table.compact("resolve")
-    assert rows(table) == wanted
+    assert values_by_key(table) == wanted
 
 
 @pytest.mark.full
@@ -263,12 +263,12 @@ def test_without_a_watermark_the_later_row_wins(session: Session, options: dict[
     table.compact("resolve")
     wanted = expected((range(1, 5), "a"), (range(5, 14), "b"))
     del wanted[6]
-    assert rows(table) == wanted
+    assert values_by_key(table) == wanted
     fill(table, 0, 7, 1, "c")
     wanted.update(expected((range(7), "c")))
-    assert rows(table) == wanted
+    assert values_by_key(table) == wanted
     table.compact("resolve")
-    assert rows(table) == wanted
+    assert values_by_key(table) == wanted
 
 
 @pytest.mark.full
@@ -312,10 +312,10 @@ def test_files_of_one_size_are_told_by_name(numbers: Table, monkeypatch: pytest.
         return deleted_rows._Table(np.zeros_like(numbers), 1, np.ones(len(numbers), bool))
 
     monkeypatch.setattr(deleted_rows._Table, "of", no_size_tells)
-    assert rows(numbers) == expected((range(40), "a"), (range(7), "b"))
+    assert values_by_key(numbers) == expected((range(40), "a"), (range(7), "b"))
     assert "hash(" in plan(numbers)
     lengths[:] = [1]
-    assert rows(numbers) == expected((range(40), "a"), (range(7), "b"))
+    assert values_by_key(numbers) == expected((range(40), "a"), (range(7), "b"))
     assert "CASE" in plan(numbers)
 
 
@@ -338,7 +338,7 @@ def test_a_delta_table_whose_owner_wants_no_deletion_vectors(session: Session) -
     session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     fill(table, 0, 1, 2, "b")
     table.compact("resolve")
-    assert rows(table) == {0: "b", 1: "a"}
+    assert values_by_key(table) == {0: "b", 1: "a"}
 
 
 def test_strengths_have_names(numbers: Table) -> None:

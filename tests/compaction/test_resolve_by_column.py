@@ -10,7 +10,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from tests.support.iceberg import iceberg_spark, pyiceberg
-from tests.support.merge_engines import make, put, rows
+from tests.support.merge_engines import make
+from tests.support.tables import put_dicts, spark_rows
 from trinity import Session, Table
 from trinity.spi import DataFile, Tier
 
@@ -43,7 +44,7 @@ def test_r1_totals_are_resolved_and_no_base_file_is_rewritten(session: Session, 
         counts(table, *((k, k) for k in range(start, start + 20)), (start, 5))
         for k in range(start, start + 20):
             wanted[k] = wanted.get(k, 0) + k + 5 * (k == start)
-        assert dict(rows(table)) == wanted
+        assert dict(spark_rows(table)) == wanted
         assert not table.compact("resolve").skipped
         found = files(table)
         assert before.keys() <= found.keys()
@@ -51,14 +52,14 @@ def test_r1_totals_are_resolved_and_no_base_file_is_rewritten(session: Session, 
         assert sum(f.deletes.rows for f in found.values() if f.deletes) == 100 - start
         [run] = [f for path, f in found.items() if path not in before]
         assert run.rows == 110 - start
-        assert dict(rows(table)) == wanted == dict(native(session, table))
+        assert dict(spark_rows(table)) == wanted == dict(native(session, table))
     assert table.to_df().where("k = 95").collect() == [(95, 1 + 2 * 95)]
     counts(table, (0, 3), (95, -1))  # a log on top
     wanted[0], wanted[95] = 4, 2 * 95
-    assert dict(rows(table)) == wanted
-    assert dict(rows(table.session.table(str(table.name)))) == wanted
+    assert dict(spark_rows(table)) == wanted
+    assert dict(spark_rows(table.session.table(str(table.name)))) == wanted
     table.compact("full")
-    assert dict(rows(table)) == wanted
+    assert dict(spark_rows(table)) == wanted
     assert not any(f.deletes for f in files(table).values())
 
 
@@ -78,7 +79,7 @@ def test_c3_a_resolve_changes_nothing(session: Session) -> None:
         (1, "update_preimage", 3, 6),
         (1, "update_postimage", 3, 13),
     ]
-    assert dict(rows(table.session.table(str(table.name)))) == {**dict.fromkeys(range(11), 1), 3: 13}
+    assert dict(spark_rows(table.session.table(str(table.name)))) == {**dict.fromkeys(range(11), 1), 3: 13}
 
 
 def native(session: Session, table: Table) -> list[tuple[int, int]]:
@@ -104,38 +105,40 @@ def native(session: Session, table: Table) -> list[tuple[int, int]]:
 @pytest.mark.full
 def test_r1_sequence_groups_go_on_and_removed_rows_stay_removed(session: Session, tiered_fmt: str) -> None:
     table = make(session, tiered_fmt, "k INT, s INT, a STRING, t INT, b STRING, kind STRING", **GROUPS)
-    put(table, *({"k": k, "s": 5, "a": "a5", "t": 5, "b": "b5", "kind": "+I"} for k in range(6)))
+    put_dicts(table, *({"k": k, "s": 5, "a": "a5", "t": 5, "b": "b5", "kind": "+I"} for k in range(6)))
     table.compact("full")
-    put(table, {"k": 1, "s": 9, "a": "a9", "kind": "+I"}, {"k": 2, "t": 9, "kind": "-D"})
-    put(table, {"k": 7, "s": 1, "a": "new", "kind": "+I"})
-    wanted = rows(table)
+    put_dicts(table, {"k": 1, "s": 9, "a": "a9", "kind": "+I"}, {"k": 2, "t": 9, "kind": "-D"})
+    put_dicts(table, {"k": 7, "s": 1, "a": "new", "kind": "+I"})
+    wanted = spark_rows(table)
     table.compact("resolve")
-    assert rows(table) == wanted
+    assert spark_rows(table) == wanted
     assert [r[0] for r in wanted] == [0, 1, 3, 4, 5, 7]
-    put(table, {"k": 1, "s": 7, "a": "late", "t": 6, "b": "b6", "kind": "+I"})  # late in one group, not in the other
-    put(table, {"k": 2, "t": 8, "b": "late", "kind": "+I"}, {"k": 3, "s": 6, "a": "a6", "kind": "+I"})
-    found = {r[0]: r[1:5] for r in rows(table)}
+    put_dicts(
+        table, {"k": 1, "s": 7, "a": "late", "t": 6, "b": "b6", "kind": "+I"}
+    )  # late in one group, not in the other
+    put_dicts(table, {"k": 2, "t": 8, "b": "late", "kind": "+I"}, {"k": 3, "s": 6, "a": "a6", "kind": "+I"})
+    found = {r[0]: r[1:5] for r in spark_rows(table)}
     assert (found[1], found[3]) == ((9, "a9", 6, "b6"), (6, "a6", 5, "b5"))
-    after = rows(table)
+    after = spark_rows(table)
     for strength in ("resolve", "full"):
         table.compact(strength)
-        assert rows(table) == after
+        assert spark_rows(table) == after
 
 
 @pytest.mark.full
 def test_a4_what_does_not_fit_stays_in_the_log(session: Session, tiered_fmt: str) -> None:
     table = make(session, tiered_fmt, "k INT, n TINYINT", **SUMS)
-    put(table, {"k": 1, "n": 100}, {"k": 2, "n": 1}, {"k": 3, "n": 1})
+    put_dicts(table, {"k": 1, "n": 100}, {"k": 2, "n": 1}, {"k": 3, "n": 1})
     table.compact("full")
-    put(table, {"k": 1, "n": 100}, {"k": 2, "n": 1})
+    put_dicts(table, {"k": 1, "n": 100}, {"k": 2, "n": 1})
     table.compact("resolve")
     assert table.to_df(where="k > 1").where("k > 1").orderBy("k").collect() == [(2, 2), (3, 1)]
     with pytest.raises(Exception, match=r"NUMERIC_VALUE_OUT_OF_RANGE: column 'n' .*k = 1"):
         table.to_df().collect()
-    put(table, {"k": 1, "n": -100})
-    assert rows(table) == [(1, 100), (2, 2), (3, 1)]
+    put_dicts(table, {"k": 1, "n": -100})
+    assert spark_rows(table) == [(1, 100), (2, 2), (3, 1)]
     table.compact("resolve")
-    assert rows(table) == [(1, 100), (2, 2), (3, 1)]
+    assert spark_rows(table) == [(1, 100), (2, 2), (3, 1)]
     assert {f.tier for f in files(table).values()} == {Tier.BASE}
 
 
@@ -143,12 +146,12 @@ def test_a4_what_does_not_fit_stays_in_the_log(session: Session, tiered_fmt: str
 def test_with_versions_kept_aside_it_is_a_full_compaction(session: Session) -> None:
     options = {"merge-engine": "partial-update", "sequence.field": "s"}
     table = make(session, "parquet", "k INT, s INT, n INT", **options)
-    put(table, {"k": 1, "s": 5, "n": 5}, {"k": 2, "s": 5, "n": 5})
+    put_dicts(table, {"k": 1, "s": 5, "n": 5}, {"k": 2, "s": 5, "n": 5})
     table.compact("full")
-    put(table, {"k": 1, "s": 4, "n": 4})
+    put_dicts(table, {"k": 1, "s": 4, "n": 4})
     table.compact("resolve")
     assert not any(f.deletes for f in files(table).values())
-    assert rows(table) == [(1, 5, 5), (2, 5, 5)]
+    assert spark_rows(table) == [(1, 5, 5), (2, 5, 5)]
 
 
 @pytest.mark.full
@@ -158,13 +161,13 @@ def test_partitions_get_a_run_each(session: Session, tiered_fmt: str) -> None:
         "TBLPROPERTIES ('merge-engine' = 'aggregation', 'fields.n.aggregate-function' = 'sum')"
     )
     table = session.table(f"{tiered_fmt}.default.t")
-    put(table, *({"p": p, "k": k, "n": 1} for p in "abc" for k in range(10)))
+    put_dicts(table, *({"p": p, "k": k, "n": 1} for p in "abc" for k in range(10)))
     table.compact("full")
     before = files(table)
-    put(table, *({"p": p, "k": k, "n": 5} for p in "ab" for k in (0, 10)))
-    wanted = rows(table)
+    put_dicts(table, *({"p": p, "k": k, "n": 5} for p in "ab" for k in (0, 10)))
+    wanted = spark_rows(table)
     table.compact("resolve")
-    assert rows(table) == wanted
+    assert spark_rows(table) == wanted
     new = [f for path, f in files(table).items() if path not in before]
     assert sorted((f.partition["p"], f.rows) for f in new) == [("a", 2), ("b", 2)]
     assert sum(f.deletes.rows for f in files(table).values() if f.deletes) == 2

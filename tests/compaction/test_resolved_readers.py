@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaProtocolError
 
 from tests.support.iceberg import iceberg_spark, pyiceberg
-from tests.support.resolve import fill, made, rows
+from tests.support.resolve import fill, made, values_by_key
 from trinity import Session, Table
 
 
@@ -33,7 +33,7 @@ def test_a_merge_view_leaves_the_rows_out(session: Session, numbers: Table, log:
     numbers.compact("resolve")
     if log:
         fill(numbers, 8, 12, 3, "c")
-    wanted = rows(numbers)
+    wanted = values_by_key(numbers)
     found = duckdb.connect().execute(numbers.merge_view_sql("duckdb")).fetchall()
     assert sorted((k, v) for k, _, _, v in found) == sorted(wanted.items())
     by_spark = session.spark.sql(numbers.merge_view_sql("spark")).collect()
@@ -48,7 +48,7 @@ def resolved_twice(numbers: Table) -> Iterator[dict[int, str]]:
         fill(numbers, 5 * n, 5 * n + 10, n, f"b{n}")
         fill(numbers, 0, n, n, "", gone=True)
         numbers.compact("resolve")
-        yield rows(numbers)
+        yield values_by_key(numbers)
 
 
 @pytest.mark.full
@@ -80,8 +80,8 @@ def test_r1_delta_s_own_readers_see_the_merged_rows(session: Session) -> None:
     session.spark.conf.set(check, "false")
     session.spark.sql(f"VACUUM delta.`{numbers.location}` RETAIN 0 HOURS")
     session.spark.conf.unset(check)
-    assert sorted(rows(numbers).items()) == wanted
+    assert sorted(values_by_key(numbers).items()) == wanted
     fill(numbers, 0, 2, 2, "late")  # older than the tombstones
-    assert sorted(rows(numbers).items()) == wanted
+    assert sorted(values_by_key(numbers).items()) == wanted
     numbers.compact(full=True)
     assert sorted((r.k, r.v) for r in session.spark.read.format("delta").load(numbers.location).collect()) == wanted

@@ -29,13 +29,13 @@ def pages(session: Session, fmt: str) -> Table:
     return session.create_table(f"{fmt}.default.pages", columns, primary_key=["k"], properties=options)
 
 
-def put(table: Table, ts: int, v: str, *keys: int, gone: bool = False, txn: tuple[str, int] | None = None) -> bool:
+def put_keys(table: Table, ts: int, v: str, *keys: int, gone: bool = False, txn: tuple[str, int] | None = None) -> bool:
     count = len(keys)
     data = {"k": pa.array(keys, pa.int32()), "ts": pa.array([ts] * count, pa.int32())}
     return table.upsert(pa.table({**data, "gone": [gone] * count, "v": [v] * count}), txn=txn).skipped
 
 
-def rows(table: Table, **options: int) -> set[tuple[int, str]]:
+def contents(table: Table, **options: int) -> set[tuple[int, str]]:
     return {(r.k, r.v) for r in table.to_df(**options).collect()}  # type: ignore[arg-type]
 
 
@@ -49,15 +49,15 @@ def parquet_files(table: Table) -> set[Path]:
 
 @pytest.mark.tiered
 def test_a_reader_keeps_its_files(pages: Table) -> None:
-    put(pages, 1, "a", 1, 2)
+    put_keys(pages, 1, "a", 1, 2)
     lazy = pages.to_df()
-    put(pages, 2, "b", 1)
+    put_keys(pages, 2, "b", 1)
     pages.compact(full=True)
     before = parquet_files(pages)
     assert pages.vacuum().files == 0
     assert parquet_files(pages) == before
     assert {(r.k, r.v) for r in lazy.collect()} == {(1, "a"), (2, "a")}
-    assert rows(pages) == {(1, "b"), (2, "a")}
+    assert contents(pages) == {(1, "b"), (2, "a")}
 
 
 def test_a_statement_keeps_its_files(session: Session, tiered_fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,15 +71,15 @@ def test_a_statement_keeps_its_files(session: Session, tiered_fmt: str, monkeypa
 
     meanwhile(monkeypatch, table, "begin_merge", care)
     session.sql(f"UPDATE {table.name} SET v = concat(v, 'b') WHERE k = 1")
-    assert rows(table) == {(1, "ab"), (2, "a")}
+    assert contents(table) == {(1, "ab"), (2, "a")}
     table.vacuum("0 seconds")
-    assert rows(table) == {(1, "ab"), (2, "a")}
+    assert contents(table) == {(1, "ab"), (2, "a")}
     assert len(parquet_files(table)) == len(table.splits().files)
 
 
 @pytest.mark.tiered
 def test_what_a_crashed_statement_left_goes_after_its_time(pages: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(pages, 1, "a", 1)
+    put_keys(pages, 1, "a", 1)
     kept = parquet_files(pages)
 
     def crash(*arguments: object) -> None:
@@ -88,7 +88,7 @@ def test_what_a_crashed_statement_left_goes_after_its_time(pages: Table, monkeyp
     with monkeypatch.context() as broken:
         broken.setattr(pages.connector.metadata, "finish_insert", crash)
         with pytest.raises(KeyboardInterrupt):
-            put(pages, 2, "b", 1)
+            put_keys(pages, 2, "b", 1)
     [orphan] = parquet_files(pages) - kept
     assert pages.vacuum().files == 0
     aged = time.time() - 8 * DAY_S
@@ -96,33 +96,33 @@ def test_what_a_crashed_statement_left_goes_after_its_time(pages: Table, monkeyp
     assert pages.vacuum("9 days").files == 0
     assert pages.vacuum().files == 1
     assert parquet_files(pages) == kept
-    assert rows(pages) == {(1, "a")}
+    assert contents(pages) == {(1, "a")}
 
 
 def test_versions_live_as_long_as_they_are_retained(pages: Table) -> None:
-    put(pages, 1, "a", 1)
+    put_keys(pages, 1, "a", 1)
     first = pages.splits().version
-    put(pages, 2, "b", 1)
+    put_keys(pages, 2, "b", 1)
     pages.compact(full=True)
     before = versions(pages)
     newest = before[-1]
     with clock_ahead(dt.timedelta(days=6)):
         assert pages.vacuum().oldest_version == before[0]
         assert versions(pages) == before
-        assert rows(pages, version=first) == {(1, "a")}
+        assert contents(pages, version=first) == {(1, "a")}
     with clock_ahead(dt.timedelta(days=8)):
         result = pages.vacuum()
     assert (result.files, result.oldest_version) == (2, newest)
     assert versions(pages)[0] == newest
-    assert rows(pages) == rows(pages, version=newest) == {(1, "b")}
-    put(pages, 3, "c", 2)
+    assert contents(pages) == contents(pages, version=newest) == {(1, "b")}
+    put_keys(pages, 3, "c", 2)
     assert versions(pages) == sorted(set(versions(pages)))
 
 
 def test_what_is_gone_is_refused_by_the_oldest_that_is_left(pages: Table) -> None:
-    put(pages, 1, "a", 1)
+    put_keys(pages, 1, "a", 1)
     first = pages.splits()
-    put(pages, 2, "b", 1)
+    put_keys(pages, 2, "b", 1)
     pages.compact(full=True)
     oldest = pages.vacuum("0 seconds").oldest_version
     long_ago = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.UTC)
@@ -140,26 +140,26 @@ def test_what_is_gone_is_refused_by_the_oldest_that_is_left(pages: Table) -> Non
 
 @pytest.mark.tiered
 def test_records_and_tombstones_outlive_all_care(pages: Table, spark: SparkSession, warehouse: Path) -> None:
-    put(pages, 9, "a", 1, txn=("loader", 7))
-    put(pages, 10, "", 1, gone=True)
-    put(pages, 1, "b", 2)
+    put_keys(pages, 9, "a", 1, txn=("loader", 7))
+    put_keys(pages, 10, "", 1, gone=True)
+    put_keys(pages, 1, "b", 2)
     pages.compact(full=True)
     pages.vacuum("0 seconds")
     for ts in range(2, 13):  # past a checkpoint of each format that has any
-        put(pages, ts, f"v{ts}", 3)
+        put_keys(pages, ts, f"v{ts}", 3)
     pages.compact()
     pages.vacuum("0 seconds")
     with trinity.connect(warehouse, spark=spark) as reopened:
         again = reopened.table(str(pages.name))
-        assert put(again, 99, "retried", 1, txn=("loader", 7))
-        assert put(again, 99, "retried", 1, txn=("loader", 6))
-        assert not put(again, 8, "late", 1, txn=("loader", 8))
-        assert rows(again) == {(2, "b"), (3, "v12")}
+        assert put_keys(again, 99, "retried", 1, txn=("loader", 7))
+        assert put_keys(again, 99, "retried", 1, txn=("loader", 6))
+        assert not put_keys(again, 8, "late", 1, txn=("loader", 8))
+        assert contents(again) == {(2, "b"), (3, "v12")}
         again.compact(full=True)
         again.vacuum("0 seconds")
-        assert put(again, 99, "retried", 1, txn=("loader", 8))
-        assert not put(again, 10, "tie", 1)
-        assert rows(again) == {(1, "tie"), (2, "b"), (3, "v12")}
+        assert put_keys(again, 99, "retried", 1, txn=("loader", 8))
+        assert not put_keys(again, 10, "tie", 1)
+        assert contents(again) == {(1, "tie"), (2, "b"), (3, "v12")}
 
 
 @pytest.mark.parametrize("retain", ["soon", "-1 day", "", "7"])

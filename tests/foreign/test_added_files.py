@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.foreign import refused
 from tests.support.iceberg import iceberg_spark
+from tests.support.refusals import refusal
 from trinity import Column, Session
 
 
@@ -23,7 +23,7 @@ def test_add_files_of_spark(session: Session, tmp_path: Path) -> None:
     spark = iceberg_spark(session)
     spark.sql(f"CALL iceberg.system.add_files(table => 'default.parts', source_table => '`parquet`.`{tmp_path}/hive`')")
     for call in (table.to_arrow, table.to_df, lambda: table.compact(full=True)):
-        refused("NOT_SUPPORTED", r"1\.parquet.*column 'p'.*rewrite_data_files", call)
+        refusal("NOT_SUPPORTED", call, r"1\.parquet.*column 'p'.*rewrite_data_files")
     spark.sql("CALL iceberg.system.rewrite_data_files(table => 'default.parts', options => map('rewrite-all', 'true'))")
     table.compact(full=True)
     assert sorted((r["k"], r["p"]) for r in table.to_arrow().to_pylist()) == [(1, "x"), (2, "y")]

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.bucket_lake import refusal
+from tests.support.refusals import refusal
 from trinity import Session
 
 

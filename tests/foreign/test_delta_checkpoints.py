@@ -19,7 +19,7 @@ from tests.support.bucket_lake import BucketLake, objects
 from tests.support.delta_by_hand import CHECKPOINT, Log, write_actions
 from tests.support.delta_lake import open_catalog
 from tests.support.delta_rs import append_by_delta_rs, by_delta_rs
-from tests.support.delta_shapes import CLEANED, PLAIN, cleaned, rows
+from tests.support.delta_shapes import CLEANED, PLAIN, batch, cleaned
 from tests.support.object_store import ObjectServer
 from trinity import Session, Table
 from trinity.storage import ObjectStore
@@ -41,7 +41,7 @@ def added(server: ObjectServer, place: str, version: int) -> list[dict[str, Any]
     return sorted((add for add in found if add), key=lambda add: str(add["path"]))
 
 
-def put(server: ObjectServer, folder: Path, place: str) -> None:
+def copy_to_bucket(server: ObjectServer, folder: Path, place: str) -> None:
     """Copy a folder into the bucket."""
     pf.copy_files(str(folder), place.removeprefix("s3://"), pf.LocalFileSystem(), server.files)
 
@@ -61,12 +61,12 @@ def test_a_log_that_begins_with_a_checkpoint_of_any_kind(
 ) -> None:
     cleaned(tmp_path / "t", kind)
     place = f"{cloud.place}/others"
-    put(object_server, tmp_path / "t", place)
+    copy_to_bucket(object_server, tmp_path / "t", place)
     table = s3.register("t", "delta", place, {"primary-key": "id"})
     assert len(table.splits().files) == 4
     assert s3.table("t").connector.metadata.recorded_txn(table.handle, "a") == 3
     for number in range(20, 30):
-        table.upsert(rows(number))
+        table.upsert(batch(number))
     newest = checkpoints(object_server, place)[-1]
     assert newest == 10
     live = [1, 2, 3, 9, *range(20, 30)]
@@ -90,12 +90,12 @@ def test_files_without_statistics_are_in_the_checkpoint(
 ) -> None:
     log = Log.of(tmp_path / "t", PLAIN)
     for number, stats in enumerate((None, "{}", "{")):
-        log.append(rows(number), f"{number}.parquet", stats=stats)
+        log.append(batch(number), f"{number}.parquet", stats=stats)
     place = f"{cloud.place}/others"
-    put(object_server, tmp_path / "t", place)
+    copy_to_bucket(object_server, tmp_path / "t", place)
     table = s3.register("t", "delta", place, {"primary-key": "id"})
     for number in range(10, 20):
-        table.upsert(rows(number))
+        table.upsert(batch(number))
     assert checkpoints(object_server, place) == [10]
     assert [add["stats"] for add in added(object_server, place, 10) if len(add["path"]) < 10] == [None, "{}", "{"]
     health = table.health()
@@ -111,11 +111,11 @@ def test_other_writers_take_the_versions_that_were_to_have_one(
 ) -> None:
     """Trinity commits only the odd versions; delta-rs writes no checkpoint."""
     place = f"{cloud.place}/others"
-    append_by_delta_rs(cloud, place, 0, rows=rows(0))
+    append_by_delta_rs(cloud, place, 0, rows=batch(0))
     table = s3.register("t", "delta", place, {"primary-key": "id"})
     for number in range(1, 60, 2):
-        table.upsert(rows(number))
-        append_by_delta_rs(cloud, place, 0, rows=rows(number + 1))
+        table.upsert(batch(number))
+        append_by_delta_rs(cloud, place, 0, rows=batch(number + 1))
     found = checkpoints(object_server, place)
     assert found
     assert all(later - earlier <= 21 for earlier, later in zip([0, *found], [*found, 60], strict=True))
@@ -125,7 +125,7 @@ def test_other_writers_take_the_versions_that_were_to_have_one(
 def test_a_log_of_many_commits_without_a_checkpoint_is_told(tmp_path: Path) -> None:
     log = Log.of(tmp_path / "t", PLAIN)
     for number in range(101):
-        log.append(rows(number), f"{number}.parquet")
+        log.append(batch(number), f"{number}.parquet")
     with trinity.connect(tmp_path / "w") as session:
         table = session.register("delta.default.t", "delta", tmp_path / "t")
         health = table.health()
@@ -142,9 +142,9 @@ def test_a_commit_to_a_table_of_others_is_followed_by_a_checkpoint(session: Sess
     """Other writers have written no checkpoint. With it, Delta's own reader needs no earlier commit."""
     log = Log.of(tmp_path / "t", PLAIN)
     for number in range(100):
-        log.append(rows(number), f"{number}.parquet", stats=None)
+        log.append(batch(number), f"{number}.parquet", stats=None)
     table = session.register("delta.default.t", "delta", tmp_path / "t")
-    table.append(rows(200))
+    table.append(batch(200))
     assert [path.name[:20] for path in log.place.glob("*.checkpoint.parquet")] == [f"{101:020d}"]
     assert table.health().since_checkpoint == 0
     log.forget(101)

@@ -11,6 +11,7 @@ import pytest
 import trinity
 from tests.support.adapter import compact
 from tests.support.delta_lake import commit_file, restore_by_others
+from tests.support.tables import reopened
 from trinity import Column, Table, TrinityError
 from trinity.storage import ObjectStore
 from trinity_delta.checkpoint import write_checkpoint
@@ -19,7 +20,7 @@ Rows = list[tuple[str, int, str]]
 Restore = Callable[[Table, int], None]
 
 
-def rows(*given: tuple[str, int, str]) -> pa.Table:
+def batch(*given: tuple[str, int, str]) -> pa.Table:
     names = ("id", "ts", "v")
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in given])
 
@@ -35,7 +36,7 @@ def seats(warehouse: Path) -> Iterator[Table]:
         columns = [Column("id", "string"), Column("ts", "bigint"), Column("v", "string"), Column("gone", "boolean")]
         options = {"watermark-key": "ts", "tombstone-key": "gone"}
         table = session.create_table("delta.default.seats", columns, primary_key=["id"], properties=options)
-        table.upsert(rows(("a", 5, "a"), ("b", 5, "b")))
+        table.upsert(batch(("a", 5, "a"), ("b", 5, "b")))
         table.upsert(pa.table({"id": ["a"], "ts": [6], "gone": [True]}))
         fold(table, dead=("a", 6))
         assert shown(table) == [("b", 5, "b")]
@@ -47,12 +48,6 @@ def fold(table: Table, *, dead: tuple[str, int]) -> None:
     tombstone = {"id": dead[0], "ts": dead[1], "gone": True}
     live = [{"id": key, "ts": ts, "v": v} for key, ts, v in shown(table)]
     compact(table.connector, table.handle, live, [tombstone])()
-
-
-def elsewhere(table: Table) -> Table:
-    """Open the table in a new session."""
-    warehouse = Path(table.location).parents[2]
-    return trinity.connect(warehouse).table(str(table.name))
 
 
 def checkpoint(table: Table, version: int) -> None:
@@ -79,15 +74,15 @@ def test_rows_that_come_back_are_live_again(seats: Table, restore: Restore, chec
     restore(seats, 1)
     if checkpointed:
         checkpoint(seats, 4)
-    for table in (seats, elsewhere(seats)):
+    for table in (seats, reopened(seats)):
         assert shown(table) == [("a", 5, "a"), ("b", 5, "b")]
-    seats.upsert(rows(("a", 3, "late"), ("c", 1, "c")))
+    seats.upsert(batch(("a", 3, "late"), ("c", 1, "c")))
     if checkpointed:  # Trinity's own commit has recorded the restored state
         checkpoint(seats, 5)
     wanted = [("a", 5, "a"), ("b", 5, "b"), ("c", 1, "c")]
     assert shown(seats) == wanted
-    assert shown(elsewhere(seats)) == wanted
-    fold(elsewhere(seats), dead=("nobody", 1))
+    assert shown(reopened(seats)) == wanted
+    fold(reopened(seats), dead=("nobody", 1))
     assert shown(seats) == wanted
     assert [shown(seats, v) for v in (1, 2, 3, 4)] == [wanted[:2], [("b", 5, "b")], [("b", 5, "b")], wanted[:2]]
 
@@ -99,12 +94,12 @@ def test_a_tombstone_that_comes_back_holds_again(seats: Table, restore: Restore,
     restore(seats, 3)
     if checkpointed:
         checkpoint(seats, 5)
-    for number, table in enumerate((elsewhere(seats), seats)):
-        table.upsert(rows(("a", 4, "late"), ("c", number, "c")))
+    for number, table in enumerate((reopened(seats), seats)):
+        table.upsert(batch(("a", 4, "late"), ("c", number, "c")))
         assert shown(table) == [("b", 5, "b"), ("c", number, "c")]
     if checkpointed:
         checkpoint(seats, 7)
-        assert shown(elsewhere(seats)) == [("b", 5, "b"), ("c", 1, "c")]
+        assert shown(reopened(seats)) == [("b", 5, "b"), ("c", 1, "c")]
 
 
 def test_to_and_fro(seats: Table) -> None:
@@ -112,21 +107,21 @@ def test_to_and_fro(seats: Table) -> None:
     by_number(seats, 1)
     by_number(seats, 3)
     by_number(seats, 4)
-    assert shown(elsewhere(seats)) == [("a", 5, "a"), ("b", 5, "b")]
+    assert shown(reopened(seats)) == [("a", 5, "a"), ("b", 5, "b")]
     by_time(seats, 5)
     checkpoint(seats, 7)
-    late = elsewhere(seats)
-    late.upsert(rows(("a", 4, "late")))
+    late = reopened(seats)
+    late.upsert(batch(("a", 4, "late")))
     assert shown(late) == [("b", 5, "b")]
 
 
 def test_transactions_stay_recorded(seats: Table) -> None:
     """A transaction is written once, even if a RESTORE removes its rows, as in Delta itself."""
-    assert not seats.upsert(rows(("t", 9, "t")), txn=("app", 7)).skipped
+    assert not seats.upsert(batch(("t", 9, "t")), txn=("app", 7)).skipped
     by_number(seats, 3)
     assert shown(seats) == [("b", 5, "b")]
-    assert elsewhere(seats).upsert(rows(("t", 9, "t")), txn=("app", 7)).skipped
-    assert not seats.upsert(rows(("t", 9, "t")), txn=("app", 8)).skipped
+    assert reopened(seats).upsert(batch(("t", 9, "t")), txn=("app", 7)).skipped
+    assert not seats.upsert(batch(("t", 9, "t")), txn=("app", 8)).skipped
 
 
 @pytest.mark.usefixtures("spark")
@@ -135,8 +130,8 @@ def test_a_version_that_the_log_has_lost_is_refused(seats: Table) -> None:
     checkpoint(seats, 4)
     for version in range(4):
         commit_file(seats.handle, version).unlink()
-    table = elsewhere(seats)
-    for call in (lambda: shown(table), lambda: table.upsert(rows(("c", 1, "c"))), table.splits):
+    table = reopened(seats)
+    for call in (lambda: shown(table), lambda: table.upsert(batch(("c", 1, "c"))), table.splits):
         with pytest.raises(TrinityError, match=r"the log was cleaned up.*RESTORE TABLE") as refused:
             call()
         assert refused.value.code == "NOT_SUPPORTED"
@@ -153,12 +148,12 @@ def test_as_spark_restores(seats: Table, to_a_time: bool) -> None:
     to = f"TIMESTAMP AS OF '{at}'" if to_a_time else "VERSION AS OF 3"
     spark.sql(f"RESTORE TABLE {name} TO {to}")
     spark.sql(f"INSERT INTO {name} (id, ts, v) VALUES ('a', 4, 'late'), ('c', 1, 'c')")
-    for table in (seats, elsewhere(seats)):
+    for table in (seats, reopened(seats)):
         assert shown(table) == [("b", 5, "b"), ("c", 1, "c")]
     seats.delete("id = 'c'")
     spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 1")
-    assert shown(elsewhere(seats)) == [("a", 5, "a"), ("b", 5, "b")]
-    seats.upsert(rows(("b", 6, "b2")))
+    assert shown(reopened(seats)) == [("a", 5, "a"), ("b", 5, "b")]
+    seats.upsert(batch(("b", 6, "b2")))
     changes = seats.changes(3).collect()
     assert sorted((r.id, r.v, r._change_type) for r in changes if r._commit_version > 7) == [
         ("a", "a", "insert"),
@@ -179,7 +174,7 @@ def test_a_version_with_numbered_columns_comes_back(seats: Table) -> None:
     assert shown(seats) == [("a", 5, "a"), ("b", 5, "b")]
     seats.restore(renamed)
     seats.add_column(Column("x", "string"))
-    for table in (seats, elsewhere(seats)):
+    for table in (seats, reopened(seats)):
         table.upsert(pa.table({"id": ["c"], "ts": [1], "w": ["c"], "x": ["new"]}))
         found = sorted((r["id"], r["w"], r["x"]) for r in table.to_arrow().to_pylist())
         assert found == [("b", "b", None), ("c", "c", "new")]

@@ -14,7 +14,8 @@ from deltalake import DeltaTable
 
 import trinity
 from tests.support.delta_by_hand import Action, Log, schema_string, struct_field
-from tests.support.delta_shapes import PLAIN, SHAPES, Shape, rows
+from tests.support.delta_shapes import PLAIN, SHAPES, Shape, batch
+from tests.support.tables import as_texts
 from trinity import Session, TrinityError
 
 shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=[name.replace(" ", "-") for name in SHAPES])
@@ -41,7 +42,7 @@ def test_a_file_is_removed_by_another_spelling_of_its_path(tmp_path: Path) -> No
     log = Log.of(place, PLAIN)
     paths = [f"{place}/0%20x.parquet", f"file:{place}/1.parquet", f"file://{place}/2.parquet", "3.parquet"]
     names = ["0 x.parquet", "1.parquet", "2.parquet", "3.parquet"]
-    log.commit(*(log.add(rows(n), name, as_path=paths[n]) for n, name in enumerate(names)))
+    log.commit(*(log.add(batch(n), name, as_path=paths[n]) for n, name in enumerate(names)))
     log.commit(log.remove(f"file:{place}/0%20x.parquet"), log.remove(f"{place}/1.parquet"), log.remove(paths[2]))
     log.classic()
     with trinity.connect(tmp_path / "warehouse") as session:
@@ -55,17 +56,13 @@ def test_a_file_is_removed_by_another_spelling_of_its_path(tmp_path: Path) -> No
 
 def test_a_version_has_its_checkpoint_and_no_commit_any_more(tmp_path: Path) -> None:
     log = Log.of(tmp_path / "theirs", PLAIN)
-    log.append(rows(1), "1.parquet")
+    log.append(batch(1), "1.parquet")
     log.classic()
-    log.append(rows(2), "2.parquet")
+    log.append(batch(2), "2.parquet")
     log.forget(2)
     with trinity.connect(tmp_path / "warehouse") as session:
         table = session.register("theirs", "delta", tmp_path / "theirs")
         assert [len(table.splits(version).files) for version in (1, 2)] == [1, 2]
-
-
-def as_rows(found: pa.Table) -> list[str]:
-    return sorted(map(repr, found.to_pylist()))
 
 
 @pytest.mark.full
@@ -75,12 +72,12 @@ def test_rows_are_read_as_spark_reads_them_and_added_to(session: Session, tmp_pa
     wanted = shape.make(place)
     table = session.register("delta.default.theirs", "delta", place)
     found = table.to_df().toArrow()
-    assert as_rows(found) == as_rows(pa.Table.from_pylist(wanted, found.schema))
+    assert as_texts(found) == as_texts(pa.Table.from_pylist(wanted, found.schema))
     by_delta = session.spark.read.format("delta").load(str(place))
-    assert as_rows(by_delta.toArrow()) == as_rows(found)
+    assert as_texts(by_delta.toArrow()) == as_texts(found)
     table.append(pa.table({"id": [77]}))
     after = table.to_df().toArrow()
-    assert as_rows(session.spark.read.format("delta").load(str(place)).toArrow()) == as_rows(after)
+    assert as_texts(session.spark.read.format("delta").load(str(place)).toArrow()) == as_texts(after)
     assert len(after) == len(found) + 1
 
 
@@ -104,7 +101,7 @@ def test_partitions_are_pruned_as_spark_prunes_them(session: Session, tmp_path: 
     SHAPES["partitions"].make(place)
     table = session.register("delta.default.theirs", "delta", place)
     by_delta = session.spark.read.format("delta").load(str(place)).where(condition)
-    assert as_rows(table.to_df(where=condition).toArrow()) == as_rows(by_delta.toArrow())
+    assert as_texts(table.to_df(where=condition).toArrow()) == as_texts(by_delta.toArrow())
 
 
 def test_what_is_not_null_within_a_column_of_a_delta_table(session: Session, tmp_path: Path) -> None:
@@ -234,9 +231,9 @@ def test_logs_that_cannot_be_read_are_refused_by_name(
 ) -> None:
     log = Log.of(tmp_path / "theirs", PLAIN)
     path = log.name("json", 0)
-    added = log.add(rows(1), "1.parquet")
+    added = log.add(batch(1), "1.parquet")
     path.write_text(f"{path.read_text()}\n{json.dumps(added)}")
-    log.append(rows(2), "2.parquet")
+    log.append(batch(2), "2.parquet")
     first_commit(log, change)
     with trinity.connect(tmp_path / "warehouse") as session, pytest.raises(TrinityError) as refused:
         session.register("theirs", "delta", tmp_path / "theirs")
@@ -247,7 +244,7 @@ def test_logs_that_cannot_be_read_are_refused_by_name(
 
 def test_what_a_schema_may_leave_out_is_what_spark_takes_it_for(tmp_path: Path) -> None:
     log = Log.of(tmp_path / "theirs", [{"name": "id", "type": "long"}, {"name": "v", "type": "string"}])
-    log.append(rows(1), "1.parquet")
+    log.append(batch(1), "1.parquet")
     with trinity.connect(tmp_path / "warehouse") as session:
         columns = session.register("theirs", "delta", tmp_path / "theirs").definition.columns
         assert [(column.name, column.type, column.nullable) for column in columns] == [

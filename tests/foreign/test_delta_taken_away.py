@@ -69,7 +69,7 @@ def drop_feature(table: Table) -> None:
     )
 
 
-def refused(table: Table, *words: str) -> None:
+def check_refused(table: Table, *words: str) -> None:
     """Check that reads and writes are refused by name, and leave no commit and all files."""
     before = sorted(Path(table.location, "_delta_log").glob("*.json"))
     for call in (lambda: shown(table), lambda: table.upsert(LATE), table.splits):
@@ -86,7 +86,7 @@ def test_a_dropped_feature_is_noticed_and_put_back(seats: Table, checkpointed: b
     if checkpointed:
         checkpoint(seats)
     for table in (elsewhere(seats), seats):
-        refused(table, "DROP FEATURE", "session.repair(")
+        check_refused(table, "DROP FEATURE", "session.repair(")
     assert shown(seats, 3) == ["b", "c"]
     done = elsewhere(seats).session.repair("delta.default.seats")
     assert (done.version, done.skipped) == (6, False)
@@ -118,7 +118,7 @@ def test_a_feature_that_others_put_back_brings_nothing(seats: Table) -> None:
     commit_by_others(seats.handle, {"protocol": protocol})
     checkpoint(seats)
     for table in (elsewhere(seats), seats):
-        refused(table, "session.repair(")
+        check_refused(table, "session.repair(")
     seats.session.repair("delta.default.seats")
     elsewhere(seats).upsert(LATE)
     assert shown(seats) == ["b", "c"]
@@ -130,7 +130,7 @@ def test_what_the_log_has_lost_is_not_put_back(seats: Table) -> None:
     newest = checkpoint(seats)
     for version in range(newest):
         commit_file(seats.handle, version).unlink()
-    refused(elsewhere(seats), "the log was cleaned up")
+    check_refused(elsewhere(seats), "the log was cleaned up")
     with pytest.raises(TrinityError, match="the log was cleaned up"):
         seats.session.repair("delta.default.seats")
 
@@ -171,7 +171,7 @@ def test_a_definition_that_others_changed_is_noticed_and_put_back(
     if checkpointed:
         checkpoint(seats)
     for table in (elsewhere(seats), seats):
-        refused(table, DEFINITION, "session.repair(")
+        check_refused(table, DEFINITION, "session.repair(")
     elsewhere(seats).session.repair("delta.default.seats")
     for table in (elsewhere(seats), seats):
         table.upsert(LATE)
@@ -217,7 +217,7 @@ def test_what_is_not_understood_is_no_damage(seats: Table, newer: str) -> None:
     change(action)
     commit_by_others(seats.handle, {kind: action})
     for table in (elsewhere(seats), seats):
-        refused(table)
+        check_refused(table)
         for dry_run in (True, False):
             with pytest.raises(TrinityError) as caught:
                 table.session.repair("delta.default.seats", dry_run=dry_run)
@@ -254,7 +254,7 @@ def clone(table: Table, change: Change = lambda settings: None) -> Path:
 
 def test_a_clone_is_refused_and_goes_by_drop(seats: Table) -> None:
     folder = clone(seats)
-    refused(elsewhere(seats, "delta.default.clone"), "SHALLOW CLONE", "CREATE TABLE AS SELECT")
+    check_refused(elsewhere(seats, "delta.default.clone"), "SHALLOW CLONE", "CREATE TABLE AS SELECT")
     session: Session = elsewhere(seats).session
     with pytest.raises(TrinityError, match="SHALLOW CLONE"):
         session.repair("delta.default.clone")
@@ -283,7 +283,7 @@ def test_a_clone_that_comes_back_has_no_tombstones(seats: Table, checkpointed: b
     if checkpointed:
         checkpoint(seats)
     for table in (elsewhere(seats), seats):
-        refused(table, "SHALLOW CLONE", "RESTORE TABLE")
+        check_refused(table, "SHALLOW CLONE", "RESTORE TABLE")
         with pytest.raises(TrinityError, match="SHALLOW CLONE"):
             table.session.repair("delta.default.seats")
     restore_by_others(seats.handle, whole)
@@ -345,22 +345,22 @@ def test_as_spark_does_it(seats: Table) -> None:
     spark, name = seats.session.spark, f"delta.`{seats.location}`"
     clone_of = Path(seats.location).with_name("clone")
     spark.sql(f"CREATE TABLE delta.`{clone_of}` SHALLOW CLONE {name}")
-    refused(elsewhere(seats, "delta.default.clone"), "SHALLOW CLONE")
+    check_refused(elsewhere(seats, "delta.default.clone"), "SHALLOW CLONE")
     spark.sql(f"CREATE TABLE original USING delta LOCATION '{seats.location}'")
     try:
         alike = Path(seats.location).with_name("alike")
         spark.sql(f"CREATE TABLE alike LIKE original LOCATION '{alike}'")
-        refused(elsewhere(seats, "delta.default.alike"), "CREATE TABLE LIKE")
+        check_refused(elsewhere(seats, "delta.default.alike"), "CREATE TABLE LIKE")
     finally:
         spark.sql("DROP TABLE IF EXISTS alike")
         spark.sql("DROP TABLE original")
     spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('{DEFINITION}')")
-    refused(seats, DEFINITION)
+    check_refused(seats, DEFINITION)
     seats.session.repair("delta.default.seats")
     spark.sql(f"ALTER TABLE {name} DROP FEATURE domainMetadata")
     spark.sql(f"INSERT INTO {name} (id, ts) VALUES ('a', 5), ('d', 1)")
     for table in (elsewhere(seats), seats):
-        refused(table, "DROP FEATURE")
+        check_refused(table, "DROP FEATURE")
     elsewhere(seats).session.repair("delta.default.seats")
     assert shown(elsewhere(seats)) == ["b", "c", "d"]
     spark.sql(f"INSERT INTO {name} (id, ts) VALUES ('e', 1)")

@@ -30,12 +30,12 @@ from tests.support.foreign import (
     pyarrow_dataset,
     pyarrow_files,
     pyiceberg,
-    refused,
     rows_of,
     seen_by_others,
     spark_iceberg,
 )
 from tests.support.merge_views import check_view
+from tests.support.refusals import refusal
 from tests.support.threads import at_once
 from trinity import Session, TrinityError
 
@@ -209,21 +209,21 @@ def test_what_external_tables_do_not_do(session: Session, tmp_path: Path) -> Non
     folder = tmp_path / "theirs"
     pyarrow_files(folder, FIRST)
     table = session.register("keyed", "parquet", folder, {"primary-key": "id", "watermark-key": "ts"})
-    refused("NOT_SUPPORTED", "tombstone-key", lambda: table.delete("id = 1"))
-    refused("NOT_SUPPORTED", "tombstone-key", lambda: session.sql("UPDATE keyed SET id = 9 WHERE id = 1"))
-    refused("NOT_SUPPORTED", "vacuum", table.vacuum)
-    refused("NOT_SUPPORTED", "TRUNCATE", lambda: session.sql("TRUNCATE TABLE keyed"))
-    refused("NOT_SUPPORTED", "columns", lambda: session.sql("ALTER TABLE keyed ADD COLUMN w INT"))
-    refused("CONSTRAINT_VIOLATION", "'id'", lambda: table.upsert(pa.table({"id": pa.array([None], pa.int64())})))
-    refused("NOT_SUPPORTED", "txn", lambda: table.upsert(pa.table({"id": [1]}), txn=("app", 1)))
-    refused("INVALID_TABLE_PROPERTY", "watermark-key", lambda: table.set_properties({"watermark-key": "v"}))
+    refusal("NOT_SUPPORTED", lambda: table.delete("id = 1"), "tombstone-key")
+    refusal("NOT_SUPPORTED", lambda: session.sql("UPDATE keyed SET id = 9 WHERE id = 1"), "tombstone-key")
+    refusal("NOT_SUPPORTED", table.vacuum, "vacuum")
+    refusal("NOT_SUPPORTED", lambda: session.sql("TRUNCATE TABLE keyed"), "TRUNCATE")
+    refusal("NOT_SUPPORTED", lambda: session.sql("ALTER TABLE keyed ADD COLUMN w INT"), "columns")
+    refusal("CONSTRAINT_VIOLATION", lambda: table.upsert(pa.table({"id": pa.array([None], pa.int64())})), "'id'")
+    refusal("NOT_SUPPORTED", lambda: table.upsert(pa.table({"id": [1]}), txn=("app", 1)), "txn")
+    refusal("INVALID_TABLE_PROPERTY", lambda: table.set_properties({"watermark-key": "v"}), "watermark-key")
     table.set_properties({"comment": "theirs"})
     assert session.table("keyed").properties == {"watermark-key": "ts", "comment": "theirs"}
     plain = session.register("plain", "parquet", folder)
-    refused("NOT_SUPPORTED", "primary-key", lambda: plain.delete("id = 1"))
+    refusal("NOT_SUPPORTED", lambda: plain.delete("id = 1"), "primary-key")
     assert plain.append(pa.table({"id": [7], "v": ["g"]})).rows == 1
     assert plain.to_df().count() == 5
-    refused("SCHEMA_NOT_EMPTY", "default", lambda: session.sql("DROP SCHEMA parquet.default"))
+    refusal("SCHEMA_NOT_EMPTY", lambda: session.sql("DROP SCHEMA parquet.default"), "default")
     assert {p.name for p in folder.iterdir() if p.suffix == ".parquet"} >= {"0.parquet"}
 
 
@@ -234,8 +234,8 @@ def test_other_merge_engines_read_whole_rows(session: Session, tmp_path: Path) -
     groups = {"fields.g.sequence-group": "n", "fields.n.aggregate-function": "sum", "merge-engine": "partial-update"}
     partial = session.register("partial", "parquet", folder, {"primary-key": "id", **groups})
     assert [tuple(r) for r in partial.to_df().collect()] == [(1, 3, 60, "c")]
-    refused("NOT_SUPPORTED", "partial-update", lambda: session.sql("UPDATE partial SET v = 'x'"))
-    refused("NOT_SUPPORTED", "sequence group", lambda: partial.upsert(pa.table({"id": [1], "g": [9]})))
+    refusal("NOT_SUPPORTED", lambda: session.sql("UPDATE partial SET v = 'x'"), "partial-update")
+    refusal("NOT_SUPPORTED", lambda: partial.upsert(pa.table({"id": [1], "g": [9]})), "sequence group")
     first = session.register("first", "parquet", folder, {"primary-key": "id", "merge-engine": "first-row"})
     assert [tuple(r) for r in first.to_df().collect()] == [(1, 1, 10, "a")]
     partial.upsert(pa.table({"id": [1], "g": [0], "n": [1], "v": ["d"]}))
@@ -283,7 +283,7 @@ def test_delta_deletion_vectors_and_column_mapping(session: Session, tmp_path: P
     table = session.register("delta.default.theirs", "delta", tmp_path / "theirs")
     live = {(0, "a", 0), (2, "a", 2), (3, "tie", 0), (5, "a", 5)}
     assert {(r.id, r.v, r.s.x) for r in table.to_df().collect()} == live
-    refused("NOT_SUPPORTED", "deletes or column names", lambda: table.merge_view_sql("spark"))
+    refusal("NOT_SUPPORTED", lambda: table.merge_view_sql("spark"), "deletes or column names")
     assert [(r.id, r._pos) for r in table.log().orderBy("_commit_version", "_pos").collect()][:2] == [(0, 0), (2, 2)]
     assert {(r.old, r.gone) for r in table.to_df(1).collect()} == {("a", 0)}
     table.upsert(
@@ -293,7 +293,7 @@ def test_delta_deletion_vectors_and_column_mapping(session: Session, tmp_path: P
     assert {(r.id, r.v, r.s.x) for r in table.to_df().collect()} == after
     stored = spark.sql(f"SELECT id, v, s.x, p FROM {name} WHERE id IN (0, 7) AND ts + id > 1").collect()
     assert {tuple(r) for r in stored} == {(7, "new", 7, "r"), (0, "a2", 70, "p")}
-    refused("CONSTRAINT_VIOLATION", "'id'", lambda: table.upsert(pa.table({"ts": [1]})))
+    refusal("CONSTRAINT_VIOLATION", lambda: table.upsert(pa.table({"ts": [1]})), "'id'")
 
 
 @pytest.mark.parametrize(("connector", "write"), WRITERS[:3])
@@ -305,7 +305,7 @@ def test_messages_have_the_name_that_was_asked_for(
     for name in ("one", "other"):
         table = session.register(name, connector, tmp_path / "theirs", {"primary-key": "id", "watermark-key": "ts"})
         assert table.definition.name == name
-        refused("NOT_SUPPORTED", rf"default\.{name}'", partial(table.delete, [1]))
+        refusal("NOT_SUPPORTED", partial(table.delete, [1]), rf"default\.{name}'")
 
 
 def test_what_a_delta_table_computes(session: Session, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_what_a_delta_table_computes(session: Session, tmp_path: Path) -> None:
     session.spark.sql(f"INSERT INTO delta.`{tmp_path}/theirs` (id) VALUES (1)")
     table = session.register("theirs", "delta", tmp_path / "theirs", {"primary-key": "id"})
     assert table.to_df().count() == 1
-    refused("NOT_SUPPORTED", "generated column", lambda: table.upsert(pa.table({"id": [2]})))
+    refusal("NOT_SUPPORTED", lambda: table.upsert(pa.table({"id": [2]})), "generated column")
 
 
 def test_iceberg_deletes_and_renamed_columns(session: Session, tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_iceberg_deletes_and_renamed_columns(session: Session, tmp_path: Path) -
     gone = {4, 14, 24, 34, 6}
     live = {(n, "tie" if n == 3 else "a") for n in range(40) if n not in gone}
     assert rows_of(table) == live
-    refused("NOT_SUPPORTED", "deletes or column names", lambda: table.merge_view_sql("duckdb"))
+    refusal("NOT_SUPPORTED", lambda: table.merge_view_sql("duckdb"), "deletes or column names")
     assert {(r.old, r.gone) for r in table.to_df(1).collect()} == {("a", 0)}
     day = pa.array([None, 0], pa.timestamp("us", "UTC"))
     table.upsert(pa.table({"id": [6, 40], "ts": [1, 1], "v": ["again", "new"], "day": day}))

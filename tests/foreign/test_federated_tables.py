@@ -12,7 +12,8 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.foreign import AFTER_FIRST, FIRST, KEYED, LIVE, SECOND, delta_rs, hadoop_catalog, refused, rows_of
+from tests.support.foreign import AFTER_FIRST, FIRST, KEYED, LIVE, SECOND, delta_rs, hadoop_catalog, rows_of
+from tests.support.refusals import refusal
 from trinity import Session
 
 
@@ -40,9 +41,9 @@ def test_tables_of_an_iceberg_catalog_that_others_made(warehouse: Path, tmp_path
         assert rows_of(session.table("first")) == {(1, "a"), (2, "b2"), (3, "c2")}
         assert session.table("second").to_df().count() == 3
         session.register("second", "iceberg", properties={"primary-key": "id", "watermark-key": "ts"})
-        refused("NOT_SUPPORTED", "DROP TABLE", lambda: session.drop_table("first"))
-        refused("TABLE_NOT_FOUND", "third", lambda: session.register("third", "iceberg", properties={}))
-        refused("NOT_SUPPORTED", "register it", lambda: session.table("first").set_properties({"comment": "x"}))
+        refusal("NOT_SUPPORTED", lambda: session.drop_table("first"), "DROP TABLE")
+        refusal("TABLE_NOT_FOUND", lambda: session.register("third", "iceberg", properties={}), "third")
+        refusal("NOT_SUPPORTED", lambda: session.table("first").set_properties({"comment": "x"}), "register it")
     assert theirs.load_table("ns.first").scan().to_arrow().num_rows == 6
     with trinity.connect(warehouse, catalogs={"lake": options}) as later:
         assert rows_of(later.table("lake.ns.second")) == {(1, "a"), (2, "b")}
@@ -51,11 +52,11 @@ def test_tables_of_an_iceberg_catalog_that_others_made(warehouse: Path, tmp_path
         folder = theirs.load_table("ns.first").location()
         by_location = later.register("parquet.default.first", "iceberg", folder)
         assert by_location.to_df().count() == 3
-        refused("NOT_SUPPORTED", "belongs to a catalog", lambda: by_location.upsert(rows))
-        refused(
+        refusal("NOT_SUPPORTED", lambda: by_location.upsert(rows), "belongs to a catalog")
+        refusal(
             "INVALID_TABLE_PROPERTY",
-            "primary-key",
             lambda: later.register("x", "iceberg", folder, {"primary-key": "v"}),
+            "primary-key",
         )
 
 
@@ -67,8 +68,8 @@ def test_delta_tables_that_others_put_into_the_catalog(session: Session, warehou
     assert rows_of(session.table("delta.default.theirs")) == AFTER_FIRST
     delta_rs(warehouse / "delta" / "default" / "theirs", SECOND)
     assert rows_of(session.table("delta.default.theirs")) == LIVE
-    refused(
-        "TABLE_ALREADY_EXISTS", "theirs", lambda: session.register("delta.default.theirs", "delta", properties=KEYED)
+    refusal(
+        "TABLE_ALREADY_EXISTS", lambda: session.register("delta.default.theirs", "delta", properties=KEYED), "theirs"
     )
 
 
@@ -83,4 +84,4 @@ def test_an_iceberg_table_of_version_3_is_read_only(session: Session, tmp_path: 
     spark.sql("INSERT INTO files.ns.three VALUES (5, 'b')")
     table = session.register("three", "iceberg", tmp_path / "ns" / "three", {"primary-key": "id"})
     assert rows_of(table) == {(n, "b" if n == 5 else "a") for n in range(9) if n != 4}
-    refused("NOT_SUPPORTED", "version 3", lambda: table.upsert(pa.table({"id": [1], "v": ["x"]})))
+    refusal("NOT_SUPPORTED", lambda: table.upsert(pa.table({"id": [1], "v": ["x"]})), "version 3")

@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.foreign import Other, refused
+from tests.support.foreign import Other
+from tests.support.refusals import refusal
+from tests.support.tables import add
 from trinity import Column, Session, Table
 
 COLUMNS = [Column("k", "int", nullable=False), Column("w", "bigint"), Column("v", "string")]
@@ -34,11 +36,6 @@ def make(session: Session, fmt: str, kind: str = "deduplicate", name: str = "t")
     return session.create_table(
         f"{fmt}.default.{name}", COLUMNS, primary_key=key, partition_by=(), properties=properties or {}
     )
-
-
-def add(table: Table, *rows: tuple[int, int, str]) -> None:
-    data = pa.Table.from_pylist([dict(zip(("k", "w", "v"), row, strict=True)) for row in rows])
-    (table.upsert if table.definition.keyed else table.append)(data)
 
 
 def shown(table: Table, version: int | None = None) -> list[dict[str, Any]]:
@@ -111,7 +108,7 @@ def everything_refuses(session: Session, table: Table, says: str) -> None:
         table.vacuum,
     ]
     for call in calls:
-        refused("NOT_SUPPORTED", says, call)
+        refusal("NOT_SUPPORTED", call, says)
     assert [r.version for r in table.history().collect()] == before
 
 
@@ -124,7 +121,7 @@ def test_files_of_an_old_version_that_are_gone(session: Session) -> None:
     kept = table.splits().version
     Path(old.files[0].path).unlink()  # as a VACUUM does
     says = f"Version {old.version} .* was vacuumed.* oldest readable one is {kept}"
-    refused("INVALID_ARGUMENTS", says, lambda: table.to_df(old.version))
+    refusal("INVALID_ARGUMENTS", lambda: table.to_df(old.version), says)
     assert [r["v"] for r in shown(table)] == ["b"]
 
 
@@ -141,7 +138,7 @@ def test_another_engines_vacuum_is_named(session: Session) -> None:
     other.spark.conf.set(check, "false")
     other("VACUUM {t} RETAIN 0 HOURS")
     other.spark.conf.unset(check)
-    refused("INVALID_ARGUMENTS", f"Version {old} .* was vacuumed.* readable one is {kept}", lambda: table.to_df(old))
+    refusal("INVALID_ARGUMENTS", lambda: table.to_df(old), f"Version {old} .* was vacuumed.* readable one is {kept}")
     assert [r["v"] for r in shown(table)] == [r["v"] for r in shown(table, kept)] == ["b"]
 
 
@@ -157,11 +154,11 @@ def test_settings_of_others_are_kept_or_refused(session: Session) -> None:
         "ALTER TABLE {t} CLUSTER BY (v)",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 9 days')",
     )
-    refused("CONSTRAINT_VIOLATION", "positive", lambda: add(keyed, (2, 0, "b")))
+    refusal("CONSTRAINT_VIOLATION", lambda: add(keyed, (2, 0, "b")), "positive")
     keyed.upsert(pa.table({"k": pa.array([2], pa.int32()), "w": [5]}))
     keyed.delete([1])
     assert shown(keyed) == [{"k": 2, "w": 5, "v": "theirs"}]
-    refused("NOT_SUPPORTED", "CLUSTER BY", lambda: session.sql("ALTER TABLE delta.default.t DROP COLUMN v"))
+    refusal("NOT_SUPPORTED", lambda: session.sql("ALTER TABLE delta.default.t DROP COLUMN v"), "CLUSTER BY")
     session.sql("ALTER TABLE delta.default.t ADD COLUMN mine INT")
     session.sql("ALTER TABLE delta.default.t ALTER COLUMN v DROP DEFAULT")
     session.sql("ALTER TABLE delta.default.t DROP CONSTRAINT positive")
@@ -175,11 +172,11 @@ def test_settings_of_others_are_kept_or_refused(session: Session) -> None:
 
     other("ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
     add(keyed, (3, 9, "b"))
-    refused("NOT_SUPPORTED", "delta.appendOnly", lambda: keyed.compact(full=True))
+    refusal("NOT_SUPPORTED", lambda: keyed.compact(full=True), "delta.appendOnly")
     add(plain, (1, 1, "a"), (2, 1, "b"))
     for setting in ("delta.enableChangeDataFeed", "delta.appendOnly"):
         Other(session, plain)(f"ALTER TABLE {{t}} SET TBLPROPERTIES ('{setting}' = 'true')")
-        refused("NOT_SUPPORTED", setting, lambda: plain.delete("k = 1"))
+        refusal("NOT_SUPPORTED", lambda: plain.delete("k = 1"), setting)
         add(plain, (3, 1, setting))
         Other(session, plain)(f"ALTER TABLE {{t}} UNSET TBLPROPERTIES ('{setting}')")
     plain.delete("k = 1")
@@ -241,7 +238,7 @@ def test_changes_of_rows_that_lie_aside_are_refused(session: Session, fmt: str, 
     [snapshot] = other("SELECT max_by(snapshot_id, committed_at) FROM {t}.snapshots") if fmt == "iceberg" else [None]
     other(change)
     for call in (table.to_df, table.log, lambda: add(table, (1, 3, "c")), lambda: table.compact(full=True)):
-        refused("NOT_SUPPORTED", "lie in the sidecar", call)
+        refusal("NOT_SUPPORTED", call, "lie in the sidecar")
     assert [(r["k"], r["v"]) for r in shown(table, before)] == expected
     if snapshot is None:
         other(f"RESTORE TABLE {{t}} TO VERSION AS OF {before}")
@@ -330,4 +327,4 @@ def test_icebergs_own_care_loses_nothing(session: Session) -> None:
     assert table.upsert(pa.table({"k": pa.array([3], pa.int32()), "w": [1]}), txn=("app", 1)).skipped
     add(table, (2, 4, "late"))  # older than its tombstone
     assert [r["k"] for r in shown(table)] == [1, 3, 4]
-    refused("INVALID_ARGUMENTS", f"no version {old} .*oldest readable one", lambda: table.to_df(old))
+    refusal("INVALID_ARGUMENTS", lambda: table.to_df(old), f"no version {old} .*oldest readable one")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.support.foreign import Other
+from tests.support.tables import add
 from trinity import Column, Session, Table
 from trinity.spi import Tier
 
@@ -25,7 +25,7 @@ BY_POSITION = {
 }
 
 
-def made(session: Session, fmt: str, kind: str) -> tuple[Table, Other]:
+def with_other(session: Session, fmt: str, kind: str) -> tuple[Table, Other]:
     """Make a table, and return it with a Spark that deletes its rows by position."""
     properties = KINDS[kind]
     key = [] if properties is None else ["k"]
@@ -33,11 +33,6 @@ def made(session: Session, fmt: str, kind: str) -> tuple[Table, Other]:
     other = Other(session, table)
     other(BY_POSITION[fmt])
     return table, other
-
-
-def add(table: Table, *rows: tuple[int, int, str]) -> None:
-    data = pa.Table.from_pylist([dict(zip(("k", "w", "v"), row, strict=True)) for row in rows])
-    (table.upsert if table.definition.keyed else table.append)(data)
 
 
 def shown(table: Table, version: int | None = None) -> list[tuple[Any, ...]]:
@@ -52,7 +47,7 @@ def deleted(table: Table, tier: Tier) -> int:
 @pytest.mark.parametrize("kind", ["deduplicate", "partial-update"])
 @pytest.mark.parametrize("fmt", BY_POSITION)
 def test_row_versions_that_others_deleted_are_no_candidates(session: Session, fmt: str, kind: str) -> None:
-    table, other = made(session, fmt, kind)
+    table, other = with_other(session, fmt, kind)
     add(table, (1, 1, "a"), (2, 1, "b"), (3, 1, "c"), (4, 1, "d"))
     add(table, (1, 2, "a2"), (5, 2, "e"))
     before = table.splits().version
@@ -93,7 +88,7 @@ def test_row_versions_that_others_deleted_are_no_candidates(session: Session, fm
 @pytest.mark.full
 @pytest.mark.parametrize("fmt", BY_POSITION)
 def test_rows_of_plain_tables_that_others_deleted_stay_deleted(session: Session, fmt: str) -> None:
-    table, other = made(session, fmt, "plain")
+    table, other = with_other(session, fmt, "plain")
     add(table, (1, 1, "a"), (2, 1, "b"), (3, 1, "c"), (4, 1, "d"))
     other("DELETE FROM {t} WHERE k = 2")
     assert shown(table) == [(1, "a"), (3, "c"), (4, "d")]

@@ -14,8 +14,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table.update.schema import UpdateSchema
 from pyiceberg.types import IntegerType
 
-from tests.support.foreign import refused
 from tests.support.iceberg import iceberg_spark, pyiceberg
+from tests.support.refusals import refusal
+from tests.support.tables import by_k
 from trinity import Column, Session, Table
 from trinity.spark.remote import plan_text
 
@@ -78,21 +79,17 @@ def change(table: Table) -> None:
             step(schema)
 
 
-def in_order(rows: pa.Table) -> list[dict[str, Any]]:
-    return sorted(rows.to_pylist(), key=lambda row: row["k"])
-
-
 @pytest.mark.parametrize("key", [("k",), ()], ids=["keyed", "plain"])
 def test_fields_are_read_by_id_at_every_depth(session: Session, key: tuple[str, ...]) -> None:
     """The rows are read in this process, without Spark."""
     table = make(session, *key)
     start = table.splits().version
     change(table)
-    assert in_order(table.to_arrow()) == AFTER
+    assert by_k(table.to_arrow()) == AFTER
     added = {"k": 4, "st": {"z": 7, "b": {"c": "n", "d": 8}}, "arr": [{"y": 9, "x": 10}], "m": [("v", {"q": 11})]}
     add(table, added)
-    assert in_order(table.to_arrow()) == [*AFTER, added]
-    assert in_order(table.to_arrow(version=start)) == ROWS
+    assert by_k(table.to_arrow()) == [*AFTER, added]
+    assert by_k(table.to_arrow(version=start)) == ROWS
 
 
 @pytest.mark.parametrize("key", [("k",), ()], ids=["keyed", "plain"])
@@ -100,16 +97,16 @@ def test_what_rewrites_rows_keeps_their_values(session: Session, key: tuple[str,
     table = make(session, *key)
     start = table.splits().version
     change(table)
-    assert in_order(table.to_df().toArrow()) == AFTER
+    assert by_k(table.to_df().toArrow()) == AFTER
     assert table.to_df().where("st.b.d = 2").count() == 0
     assert [r.z for r in table.to_df().where("get(arr, 0).y = 3 AND st.b.c = 'c'").select("st.z").collect()] == [1]
     session.sql("UPDATE iceberg.default.t SET k = k WHERE k = 3" if not key else "UPDATE iceberg.default.t SET m = m")
-    assert in_order(table.to_df().toArrow()) == AFTER
+    assert by_k(table.to_df().toArrow()) == AFTER
     table.compact(full=True)
-    assert in_order(table.to_arrow()) == AFTER
+    assert by_k(table.to_arrow()) == AFTER
     shown = iceberg_spark(session).sql("SELECT k, st, arr, m FROM iceberg.default.t").toArrow()
-    assert in_order(shown) == AFTER
-    assert in_order(table.to_df(version=start).toArrow()) == ROWS
+    assert by_k(shown) == AFTER
+    assert by_k(table.to_df(version=start).toArrow()) == ROWS
 
 
 def made_anew(table: Table) -> None:
@@ -141,7 +138,7 @@ def test_structs_stay_of_which_no_field_is_left(session: Session, pruned: str) -
         for name, value in settings.items():
             conf.set(name, value)
         frame = table.to_df()
-        assert in_order(frame.toArrow()) == in_order(table.to_arrow()) == rows
+        assert by_k(frame.toArrow()) == by_k(table.to_arrow()) == rows
         assert frame.where("st.a = 1 OR get(arr, 0).x = 3").select("st.a").collect() == []
         assert {name: conf.get(name) for name in settings} == settings
         whole = "st:struct<a:int,b:struct<c:string,d:int>>"
@@ -151,7 +148,7 @@ def test_structs_stay_of_which_no_field_is_left(session: Session, pruned: str) -
         for name, value in before.items():
             conf.set(name, value)
     table.compact(full=True)
-    assert in_order(table.to_df().toArrow()) == rows
+    assert by_k(table.to_df().toArrow()) == rows
 
 
 @pytest.mark.parametrize("producer", ["none", "lookup", "input"])
@@ -170,7 +167,7 @@ def test_a_view_of_files_with_other_fields_is_refused(session: Session) -> None:
     table = make(session, "k")
     change(table)
     for dialect in ("duckdb", "spark"):
-        refused("NOT_SUPPORTED", "within column 'st'", partial(table.merge_view_sql, dialect))
+        refusal("NOT_SUPPORTED", partial(table.merge_view_sql, dialect), "within column 'st'")
     table.compact(full=True)
     found = duckdb.sql(table.merge_view_sql("duckdb"))
     assert found is not None
@@ -189,4 +186,4 @@ def test_a_view_of_a_table_of_others_is_refused_too(session: Session, tmp_path: 
         schema.rename_column(("st", "a"), "z")
     assert table.to_df().first().st.z == 1  # type: ignore[union-attr]
     for dialect in ("duckdb", "spark"):
-        refused("NOT_SUPPORTED", "within column 'st'", partial(table.merge_view_sql, dialect))
+        refusal("NOT_SUPPORTED", partial(table.merge_view_sql, dialect), "within column 'st'")

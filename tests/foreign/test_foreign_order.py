@@ -25,7 +25,7 @@ FORMATS = pytest.mark.parametrize("fmt", ["iceberg", pytest.param("delta", marks
 BOTH = pytest.mark.parametrize("fmt", ["delta", "iceberg"])
 
 
-def rows(keys: list[int], w: int = 5, v: str = "") -> pa.Table:
+def batch(keys: list[int], w: int = 5, v: str = "") -> pa.Table:
     return pa.table(
         {
             "k": pa.array(keys, pa.int32()),
@@ -57,10 +57,10 @@ def made(session: Session, fmt: str, engine: str, name: str = "t") -> Table:
 )
 def test_a_rewrite_undoes_nothing(session: Session, fmt: str, engine: str) -> None:
     table = made(session, fmt, engine)
-    table.upsert(rows([1, 2, 3, 4]))
+    table.upsert(batch([1, 2, 3, 4]))
     table.delete([2, 4])
     table.update("k = 3", {"x": "'zzz'"})
-    table.upsert(rows([4]))
+    table.upsert(batch([4]))
     expected = shown(table)
     Other(session, table).rewrite("x")
     assert shown(table) == expected
@@ -80,12 +80,12 @@ def test_rewrites_undo_nothing(session: Session, fmt: str, engine: str, by: str 
             step(own)
 
     both(
-        lambda t: t.upsert(rows([1, 2, 3, 4, 5])),
+        lambda t: t.upsert(batch([1, 2, 3, 4, 5])),
         lambda t: t.delete([2]),
         lambda t: t.update("k = 3", {"x": "'zzz'"}),
-        lambda t: t.upsert(rows([6, 7])),
+        lambda t: t.upsert(batch([6, 7])),
         lambda t: t.delete([6]),
-        lambda t: t.upsert(rows([6])),
+        lambda t: t.upsert(batch([6])),
         lambda t: t.update("k = 4", {"x": "NULL"}),
     )
     expected = shown(table)
@@ -94,9 +94,9 @@ def test_rewrites_undo_nothing(session: Session, fmt: str, engine: str, by: str 
     both(lambda t: t.delete([5]), lambda t: t.update("k = 1", {"x": "'more'"}))
     other.rewrite(by)
     table.compact()
-    both(lambda t: t.upsert(rows([5], 5)), lambda t: t.delete([7]))
+    both(lambda t: t.upsert(batch([5], 5)), lambda t: t.delete([7]))
     other.rewrite(by)
-    both(lambda t: t.compact(full=True), lambda t: t.upsert(rows([2, 8])), lambda t: t.delete([8]))
+    both(lambda t: t.compact(full=True), lambda t: t.upsert(batch([2, 8])), lambda t: t.delete([8]))
     other.rewrite(by)
     assert shown(table) == shown(own)
 
@@ -108,7 +108,7 @@ def test_an_append_that_a_delete_overtakes(
 ) -> None:
     """The append counts as later than the delete, even if the delete added the column that records the order."""
     table = made(session, fmt, "arrival")
-    table.upsert(rows([1, 2, 3]))
+    table.upsert(batch([1, 2, 3]))
     if earlier:
         table.delete([3])
     write_rows = append.write_rows
@@ -119,7 +119,7 @@ def test_an_append_that_a_delete_overtakes(
         return fragments
 
     monkeypatch.setattr(append, "write_rows", overtaken)
-    table.upsert(rows([1], v="late"))
+    table.upsert(batch([1], v="late"))
     monkeypatch.setattr(append, "write_rows", write_rows)
     live = {1: "late"} if earlier else {1: "late", 3: "3.5"}
     assert {r.k: r.v for r in table.to_df().collect()} == live
@@ -137,9 +137,9 @@ def test_an_append_that_a_delete_overtakes(
 def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
     """Their order is known until another engine rewrites them; a read that then depends on it raises an error."""
     table = made(session, fmt, "arrival")
-    table.upsert(rows([1, 2, 3]))
+    table.upsert(batch([1, 2, 3]))
     table.delete([1])
-    Other(session, table).add(rows([1, 4], v="new"))
+    Other(session, table).add(batch([1, 4], v="new"))
     table.update("k = 2", {"x": "'changed'"})
     expected = {1: "new", 2: "2.5", 3: "3.5", 4: "new"}
     assert {r.k: r.v for r in table.to_df().collect()} == expected
@@ -148,7 +148,7 @@ def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
     for failing in (lambda: table.to_df().toArrow(), lambda: table.compact(full=True)):
         with pytest.raises(Exception, match=r"row with key \(k = 1\).*UPDATE, a DELETE or a version that another"):
             failing()
-    table.upsert(rows([1], v="anew"))
+    table.upsert(batch([1], v="anew"))
     assert {r.k: r.v for r in table.to_df().collect()} == expected | {1: "anew"}
     table.compact(full=True)
     Other(session, table).rewrite()
@@ -161,12 +161,12 @@ def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
 def test_rows_that_another_engine_added_outlive_its_snapshots(session: Session, warehouse: Path) -> None:
     """An Iceberg file carries the commit of its rows; only between copies of the rows is the order unknown."""
     table = made(session, "iceberg", "arrival")
-    table.upsert(rows([1, 2, 3]))
+    table.upsert(batch([1, 2, 3]))
     table.delete([2])
     other = Other(session, table)
     other.rewrite()
-    other.add(rows([1, 2], v="new"))
-    other.add(rows([4]))
+    other.add(batch([1, 2], v="new"))
+    other.add(batch([4]))
     other("CALL iceberg.system.expire_snapshots(table => 'default.t', older_than => TIMESTAMP '2099-01-01 00:00:00')")
     with trinity.connect(warehouse) as fresh:
         read = fresh.table("iceberg.default.t").to_df
@@ -179,10 +179,10 @@ def test_rows_that_another_engine_added_outlive_its_snapshots(session: Session, 
 @BOTH
 def test_a_minor_compaction_keeps_the_place_of_added_rows(session: Session, fmt: str) -> None:
     table = made(session, fmt, "partial_update")
-    table.upsert(rows([*range(40)]))
+    table.upsert(batch([*range(40)]))
     table.compact(full=True)
     table.delete([1, 2])
-    Other(session, table).add(rows([1], v="new"))
+    Other(session, table).add(batch([1], v="new"))
     table.compact()
     assert {f.tier.value for f in table.splits().files} == {"base", "log"}
     Other(session, table).rewrite()
@@ -193,7 +193,7 @@ def test_a_minor_compaction_keeps_the_place_of_added_rows(session: Session, fmt:
 @BOTH
 def test_the_column_comes_with_the_first_row_change(session: Session, fmt: str) -> None:
     table = made(session, fmt, "tombstone")
-    table.upsert(rows([1, 2]))
+    table.upsert(batch([1, 2]))
     table.compact(full=True)
     before = table.splits().version
     assert STAMP not in [c.name for c in table.definition.columns]
@@ -212,7 +212,7 @@ def test_the_column_comes_with_the_first_row_change(session: Session, fmt: str) 
 
 def test_nobody_rewrites_parquet(session: Session) -> None:
     table = made(session, "parquet", "tombstone")
-    table.upsert(rows([1, 2]))
+    table.upsert(batch([1, 2]))
     table.delete([2])
     assert STAMP not in [c.name for c in table.definition.columns]
     with pytest.raises(TrinityError, match=STAMP):

@@ -21,7 +21,7 @@ UNABLE: Final = (pyiceberg, delta_rs_by_partition)
 """Writers that cannot write such years, or whose rows must have a column ``p``."""
 
 
-def rows(*days: int) -> pa.Table:
+def batch(*days: int) -> pa.Table:
     """Return a row for each day since the epoch, with the day's midnight in UTC."""
     return pa.table(
         {
@@ -39,8 +39,8 @@ def test_years_that_python_lacks(session: Session, tmp_path: Path, connector: st
     """Their bounds are unknown, but the table is readable, and the rows are found."""
     folder = tmp_path / "theirs"
     for day in (0, AFTER_9999, BEFORE_CHRIST):
-        write(folder, rows(day))
-    write(folder, rows(1, AFTER_9999 + 1))
+        write(folder, batch(day))
+    write(folder, batch(1, AFTER_9999 + 1))
     table = session.register("theirs", connector, folder, {})
     found = table.to_df().toArrow()
     assert sorted(plain(found.column("day"))) == [BEFORE_CHRIST, 0, 1, AFTER_9999, AFTER_9999 + 1]
@@ -95,7 +95,7 @@ def test_int96_is_an_instant(session: Session, spark: SparkSession, tmp_path: Pa
 
 def test_what_would_change_another_reader_is_refused(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     """Delta's own reader takes the calendar only from the session."""
-    delta_rs(tmp_path / "theirs", rows(0))
+    delta_rs(tmp_path / "theirs", batch(0))
     table = session.register("theirs", "delta", tmp_path / "theirs", {})
     key = "spark.sql.parquet.datetimeRebaseModeInRead"
     spark.conf.set(key, "LEGACY")

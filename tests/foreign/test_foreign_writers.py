@@ -54,7 +54,7 @@ CASES = [
 ]
 
 
-def rows(keys: list[int], w: int, gone: bool | None = None) -> pa.Table:
+def batch(keys: list[int], w: int, gone: bool | None = None) -> pa.Table:
     return pa.table(
         {
             "k": pa.array(keys, pa.int32()),
@@ -105,20 +105,20 @@ class Twins:
 def test_rewrites_and_appends_by_others(session: Session, fmt: str, kind: str) -> None:
     twins = Twins(session, fmt, KEYED[kind])
     other = Other(session, twins.shared)
-    twins.both(lambda t: t.upsert(rows([*range(10)], 5)))
-    twins.both(lambda t: t.upsert(rows([0, 1, 2], 6, gone=True)))
+    twins.both(lambda t: t.upsert(batch([*range(10)], 5)))
+    twins.both(lambda t: t.upsert(batch([0, 1, 2], 6, gone=True)))
     rewrite(other)  # the log
     twins.both(lambda t: t.compact(full=True))
-    twins.both(lambda t: t.upsert(rows([1, 4, 11], 8)))
+    twins.both(lambda t: t.upsert(batch([1, 4, 11], 8)))
     rewrite(other)  # base and log into one
     twins.check()
-    twins.both(lambda t: t.upsert(rows([0, 4, 5], 3)))  # late rows, folded with the versions that compaction keeps
-    other.add(rows([5, 6, 20], 9))
-    twins.own.upsert(rows([5, 6, 20], 9))
+    twins.both(lambda t: t.upsert(batch([0, 4, 5], 3)))  # late rows, folded with the versions that compaction keeps
+    other.add(batch([5, 6, 20], 9))
+    twins.own.upsert(batch([5, 6, 20], 9))
     twins.check()
     twins.both(lambda t: t.compact())
     twins.both(lambda t: t.compact(full=True))
-    twins.both(lambda t: t.upsert(rows([0, 6, 21], 7)))
+    twins.both(lambda t: t.upsert(batch([0, 6, 21], 7)))
     twins.check()
 
 
@@ -128,9 +128,9 @@ def test_row_changes_by_delta(session: Session) -> None:
     table = session.create_table(
         "delta.default.shared", COLUMNS, primary_key=["k"], partition_by=(), properties=properties
     )
-    table.upsert(rows([*range(6)], 5))
+    table.upsert(batch([*range(6)], 5))
     table.compact(full=True)
-    table.upsert(rows([0, 1], 6))
+    table.upsert(batch([0, 1], 6))
     Other(session, table)(
         "UPDATE {t} SET v = 'changed' WHERE k IN (1, 2)",
         "DELETE FROM {t} WHERE k = 3",
@@ -138,7 +138,7 @@ def test_row_changes_by_delta(session: Session) -> None:
     )
     expected = {0: "0.6", 1: "changed", 2: "changed", 4: "merged", 5: "5.5"}
     assert {r.k: r.v for r in table.to_df().collect()} == expected
-    table.upsert(rows([3, 4], 7))
+    table.upsert(batch([3, 4], 7))
     table.compact(full=True)
     assert {r.k: r.v for r in table.to_df().collect()} == expected | {3: "3.7"}
 
@@ -148,22 +148,22 @@ def test_appends_by_delta_rs_are_refused_there(session: Session) -> None:
         "delta.default.shared", COLUMNS, primary_key=["k"], partition_by=(), properties=KEYED["deduplicate"]
     )
     with pytest.raises(DeltaError, match="DomainMetadata"):
-        write_deltalake(table.location, rows([1], 1), mode="append")
+        write_deltalake(table.location, batch([1], 1), mode="append")
     assert shown(table) == []
 
 
 def test_appends_by_pyiceberg(session: Session) -> None:
     twins = Twins(session, "iceberg", KEYED["hidden_row_kind"])
-    twins.both(lambda t: t.upsert(rows([1, 2, 3], 5)))
-    pyiceberg(twins.shared).append(rows([2, 3, 4], 6).cast(required_key()))
-    twins.own.upsert(rows([2, 3, 4], 6))
+    twins.both(lambda t: t.upsert(batch([1, 2, 3], 5)))
+    pyiceberg(twins.shared).append(batch([2, 3, 4], 6).cast(required_key()))
+    twins.own.upsert(batch([2, 3, 4], 6))
     twins.both(lambda t: t.delete([3]))
     twins.check()
     twins.both(lambda t: t.compact(full=True))
-    twins.both(lambda t: t.upsert(rows([3], 4)))
+    twins.both(lambda t: t.upsert(batch([3], 4)))
     twins.check()
 
 
 def required_key() -> pa.Schema:
-    schema = rows([], 0).schema
+    schema = batch([], 0).schema
     return schema.set(0, schema.field("k").with_nullable(False))

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import trinity
 from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
+from tests.support.tables import stored_ids
 from trinity import CommitResult, Table
 from trinity.datasource.answers import answer
 
@@ -29,7 +29,7 @@ def table(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[Table]:
         yield session.create_table(NAME, [{"id": 1}], primary_key=KINDS[request.param])
 
 
-def put(table: Table, *ids: int, txn: tuple[str, int] | None = None) -> CommitResult:
+def put_ids(table: Table, *ids: int, txn: tuple[str, int] | None = None) -> CommitResult:
     return (table.upsert if table.definition.keyed else table.append)([{"id": key} for key in ids], txn=txn)
 
 
@@ -71,10 +71,6 @@ def pick(table: Table, number: int) -> None:
                 append.append_data_file(entry.data_file)
 
 
-def stored(table: Table) -> list[int]:
-    return sorted(n for f in table.splits().files for n in pq.read_table(f.path)["id"].to_pylist())
-
-
 def offset(table: Table, start: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the offset of a stream that continues from ``start``."""
     start = start or {"begins": "rows", "table": ""}
@@ -86,69 +82,69 @@ def test_the_table_is_its_main_branch(table: Table) -> None:
     version, reached = table.version, offset(table)
     branched(table)
     theirs(table, 2, branch="b")
-    assert (table.version, stored(table), offset(table, reached)) == (version, [1], reached)
-    assert put(table, 3).version > version + 1  # numbers are given once, on all branches
+    assert (table.version, stored_ids(table), offset(table, reached)) == (version, [1], reached)
+    assert put_ids(table, 3).version > version + 1  # numbers are given once, on all branches
     assert {row["version"] for row in table.history().to_pylist()} == {table.version, *range(1, version + 1)}
-    assert stored(table) == [1, 3]
+    assert stored_ids(table) == [1, 3]
 
 
 def test_main_is_moved_to_where_a_branch_is(table: Table) -> None:
-    put(table, 2)
+    put_ids(table, 2)
     reached = offset(table)
     branched(table)
     for key in (3, 4):
         theirs(table, key, branch="b")
     go_to(table, ref_name="b")
     after = offset(table, reached)
-    assert (after["version"], stored(table)) == (table.version, [1, 2, 3, 4])
-    put(table, 5)
+    assert (after["version"], stored_ids(table)) == (table.version, [1, 2, 3, 4])
+    put_ids(table, 5)
     assert offset(table, after)["version"] == table.version
-    assert stored(table) == [1, 2, 3, 4, 5]
+    assert stored_ids(table) == [1, 2, 3, 4, 5]
 
 
 def test_what_is_picked_is_a_commit_of_others(table: Table) -> None:
     branched(table)
     number = theirs(table, 2, branch="b")
-    put(table, 3)
+    put_ids(table, 3)
     reached = offset(table)
     pick(table, number)
-    assert stored(table) == [1, 2, 3]
+    assert stored_ids(table) == [1, 2, 3]
     assert offset(table, reached)["version"] == table.version == reached["version"] + 1
 
 
 def test_a_commit_of_trinitys_is_picked_again(table: Table) -> None:
     """It adds the rows, but does not record the transaction."""
     before = newest(table)
-    put(table, 2, txn=("load", 1))
+    put_ids(table, 2, txn=("load", 1))
     mine = newest(table)
     go_to(table, snapshot_id=before)
-    put(table, 3)
+    put_ids(table, 3)
     pick(table, mine)
-    assert stored(table) == [1, 2, 3]
-    assert not put(table, 2, txn=("load", 1)).skipped
+    assert stored_ids(table) == [1, 2, 3]
+    assert not put_ids(table, 2, txn=("load", 1)).skipped
 
 
 def test_another_branch_takes_the_place_of_main(table: Table) -> None:
     branched(table)
     theirs(table, 2, branch="b")
-    put(table, 3)
+    put_ids(table, 3)
     reached, main = offset(table), newest(table)
     go_to(table, ref_name="b")
-    assert stored(table) == [1, 2]
+    assert stored_ids(table) == [1, 2]
     with refused("INVALID_ARGUMENTS", *ANEW):
         offset(table, reached)
-    put(table, 4)
-    assert stored(table) == [1, 2, 4]
+    put_ids(table, 4)
+    assert stored_ids(table) == [1, 2, 4]
     with refused("INVALID_ARGUMENTS", "none of those that led to", *ANEW):
         offset(table, reached)
     go_to(table, snapshot_id=main)
-    assert (offset(table, reached), stored(table)) == (reached, [1, 3])
+    assert (offset(table, reached), stored_ids(table)) == (reached, [1, 3])
 
 
 def test_vacuum_leaves_branches_and_tags_their_files(table: Table) -> None:
     loaded = branched(table)
     theirs(table, 2, branch="b")
-    put(table, 3)
+    put_ids(table, 3)
     loaded.refresh().manage_snapshots().create_tag(newest(table), "kept").commit()
     table.delete("id = 3")
     table.compact("full")
@@ -156,7 +152,7 @@ def test_vacuum_leaves_branches_and_tags_their_files(table: Table) -> None:
     for name, rows in {"b": [1, 2], "kept": [1, 3]}.items():
         scan = loaded.refresh().scan(snapshot_id=loaded.snapshot_by_name(name).snapshot_id)
         assert sorted(scan.to_arrow()["id"].to_pylist()) == rows
-    assert stored(table) == [1]
+    assert stored_ids(table) == [1]
 
 
 @pytest.mark.parametrize("left", ["rolled back", "staged"])
@@ -167,8 +163,8 @@ def test_vacuum_forgets_what_no_branch_leads_to(table: Table, left: str) -> None
         theirs(table, 2, branch="b")
         loaded.refresh().manage_snapshots().remove_branch("b").commit()
     else:
-        put(table, 2)
-        put(table, 3)
+        put_ids(table, 2)
+        put_ids(table, 3)
         go_to(table, snapshot_id=first)
     there = {path.name for path in Path(table.location).rglob("*.parquet")}
     table.vacuum(retain="7 days")
@@ -177,4 +173,4 @@ def test_vacuum_forgets_what_no_branch_leads_to(table: Table, left: str) -> None
     assert {path.name for path in Path(table.location).rglob("*.parquet")} == {
         Path(f.path).name for f in table.splits().files
     }
-    assert stored(table) == [1]
+    assert stored_ids(table) == [1]

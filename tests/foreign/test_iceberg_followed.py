@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trinity
-from tests.support.numbered import Numbered, new_table, rows
+from tests.support.numbered import Numbered, batch, new_table
 from trinity import Table
 from trinity.datasource.answers import answer
 
@@ -21,7 +21,7 @@ def with_codec(others: Numbered, codec: str) -> None:
 
 
 def add_file(others: Numbered, place: Path, *keys: int) -> None:
-    pq.write_table(rows(*keys), place)
+    pq.write_table(batch(*keys), place)
     others.load_table().add_files([f"file://{place}"])
 
 
@@ -44,7 +44,7 @@ def test_a_stream_and_changes_go_on(warehouse: Path, tmp_path: Path, first: str)
             with_codec(others, codec)
             others.append(key)
             add_file(others, tmp_path / f"added-{key}.parquet", key + 1)
-            table.upsert(rows(key + 2))
+            table.upsert(batch(key + 2))
             assert inserted(table, since) == [(key + n, "insert") for n in range(3)]
             now = ask("offset", start=reached, begun=True, most=None)
             assert len(ask("batch", start=reached, end=now)) == table.version - since == 3  # type: ignore[arg-type]

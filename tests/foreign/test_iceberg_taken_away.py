@@ -43,27 +43,27 @@ def unset(table: Table, text: str) -> None:
 
 def of_another_table(table: Table, text: str) -> None:
     other = table.session.create_table("iceberg.default.other", [{"id": "a", "n": 1}], primary_key=["id"])
-    put(table, pyiceberg(other).properties[DEFINITION])
+    set_definition(table, pyiceberg(other).properties[DEFINITION])
 
 
 def of_the_first_version(table: Table, text: str) -> None:
     table.set_properties({"keep-versions": "7"})
-    put(table, text)
+    set_definition(table, text)
 
 
 def edited(table: Table, text: str) -> None:
-    put(table, json.dumps({**json.loads(text), "properties": {"watermark-key": "ts"}}))
+    set_definition(table, json.dumps({**json.loads(text), "properties": {"watermark-key": "ts"}}))
 
 
 def garbage(table: Table, text: str) -> None:
-    put(table, "{}")
+    set_definition(table, "{}")
 
 
 def nothing(table: Table, text: str) -> None:
-    put(table, "null")
+    set_definition(table, "null")
 
 
-def put(table: Table, text: str) -> None:
+def set_definition(table: Table, text: str) -> None:
     with pyiceberg(table).transaction() as changes:
         changes.set_properties({DEFINITION: text})
 

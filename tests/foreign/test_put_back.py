@@ -23,6 +23,7 @@ from tests.support.iceberg import pyiceberg
 from tests.support.object_store import ObjectServer
 from tests.support.put_back import Backup
 from tests.support.refusals import refused
+from tests.support.tables import put_ids, reopened, stored_ids
 from trinity import Column, Session, Table, cdc
 from trinity.cdc.following import number_of, reached_by
 from trinity.cli.tail import follow
@@ -44,7 +45,7 @@ def _repair(backup: Backup) -> None:
     pattern = {"parquet": "_trinity/log/*[0-9].json", "delta": "_delta_log/*[0-9].json"}
     found = Path(table.location).glob(pattern.get(str(table.name.catalog), "metadata/*.metadata.json"))
     max(found).write_bytes(b"")
-    elsewhere(table).session.repair(str(table.name))
+    reopened(table).session.repair(str(table.name))
 
 
 WAYS = [
@@ -69,23 +70,10 @@ def table(opened: Session, fmt: str) -> Table:
     return opened.create_table(f"{fmt}.default.t", [Column("id", "int")], primary_key=["id"])
 
 
-def put(table: Table, *ids: int) -> int:
-    return table.upsert(pa.table({"id": pa.array(ids, pa.int32())})).version
-
-
 def offset(table: Table, start: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     start = start or {"begins": "rows", "table": ""}
     question = {"ask": "offset", "table": str(table.name), "start": start, "begun": True, "most": None, **more}
     return dict(answer(lambda: [table.session], question))
-
-
-def elsewhere(table: Table) -> Table:
-    """Open the table in a new session, as another process would."""
-    return trinity.connect(Path(table.location).parents[2]).table(str(table.name))
-
-
-def stored(table: Table) -> list[int]:
-    return sorted(n for f in table.splits().files for n in pq.read_table(f.path)["id"].to_pylist())
 
 
 # -- commits ----------------------------------------------------------------------------------------------
@@ -93,9 +81,9 @@ def stored(table: Table) -> list[int]:
 
 def test_a_commit_has_one_id_however_it_is_read(table: Table) -> None:
     for n in range(12):  # with checkpoints
-        put(table, n)
+        put_ids(table, n)
     listed = {entry.version: entry for entry in table.connector.metadata.history(table.handle)}
-    for seen in (table, elsewhere(table)):
+    for seen in (table, reopened(table)):
         again = {entry.version: entry.commit for entry in seen.connector.metadata.history(seen.handle)}
         assert again == {version: entry.commit for version, entry in listed.items()}
         for version in sorted(listed, reverse=True):
@@ -107,15 +95,15 @@ def test_checkpoints_and_manifests_of_older_releases(opened: Session) -> None:
     """Older checkpoints name no commit; of still older releases manifests name none, either."""
     table = opened.create_table("parquet.default.t", [Column("id", "int")], primary_key=["id"])
     for n in range(10):
-        put(table, n)
+        put_ids(table, n)
     log = Path(table.location, "_trinity/log")
     [checkpoint] = log.glob("*.checkpoint.json")
     checkpoint.write_text(json.dumps({k: v for k, v in json.loads(checkpoint.read_text()).items() if k != "commit"}))
-    seen = elsewhere(table)
+    seen = reopened(table)
     assert seen.splits().commit == table.splits().commit == seen.connector.metadata.history(seen.handle)[-1].commit
     for manifest in log.glob("*[0-9].json"):
         manifest.write_text(json.dumps({k: v for k, v in json.loads(manifest.read_text()).items() if k != "commit"}))
-    seen = elsewhere(table)
+    seen = reopened(table)
     newest = seen.connector.metadata.history(seen.handle)[-1]
     assert (newest.commit, newest.commit_id) == ("", str(newest.timestamp_ms))
     assert seen.splits().commit_id == newest.commit_id
@@ -126,47 +114,47 @@ def test_checkpoints_and_manifests_of_older_releases(opened: Session) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_session_reads_what_was_written_since(table: Table, way: PutBack, tmp_path: Path) -> None:
-    put(table, 1)
+    put_ids(table, 1)
     backup = Backup.of(table, tmp_path / "copy")
-    put(table, 2)
-    assert stored(table) == [1, 2]
+    put_ids(table, 2)
+    assert stored_ids(table) == [1, 2]
     way(backup)
-    put(elsewhere(table), 3)
-    assert stored(table) == stored(elsewhere(table)) == [1, 3]
-    put(table, 4)
-    assert stored(table) == stored(elsewhere(table)) == [1, 3, 4]
+    put_ids(reopened(table), 3)
+    assert stored_ids(table) == stored_ids(reopened(table)) == [1, 3]
+    put_ids(table, 4)
+    assert stored_ids(table) == stored_ids(reopened(table)) == [1, 3, 4]
 
 
 def test_a_session_goes_on_in_a_warehouse_that_is_put_back_whole(table: Table, warehouse: Path, tmp_path: Path) -> None:
     """The catalog's database is restored, too, and is then another file."""
-    put(table, 1)
+    put_ids(table, 1)
     shutil.copytree(warehouse, tmp_path / "copy")
-    put(table, 2)
+    put_ids(table, 2)
     shutil.rmtree(warehouse)
     with refused("TABLE_NOT_FOUND", "t"):
-        stored(table)
+        stored_ids(table)
     shutil.copytree(tmp_path / "copy", warehouse)
-    assert stored(table) == [1]
-    put(table, 3)
-    put(elsewhere(table), 4)
-    assert stored(table) == stored(elsewhere(table)) == [1, 3, 4]
+    assert stored_ids(table) == [1]
+    put_ids(table, 3)
+    put_ids(reopened(table), 4)
+    assert stored_ids(table) == stored_ids(reopened(table)) == [1, 3, 4]
 
 
 def test_a_table_is_put_back_twice_and_its_first_files_are_there_again(table: Table, tmp_path: Path) -> None:
     """Restored files may have the inodes and times of earlier ones; here the folder itself is moved back."""
-    put(table, 1)
+    put_ids(table, 1)
     first, copy = Backup.of(table, tmp_path / "first"), Backup.of(table, tmp_path / "copy")
-    put(table, 2)
-    assert stored(table) == [1, 2]
+    put_ids(table, 2)
+    assert stored_ids(table) == [1, 2]
     Path(table.location).rename(tmp_path / "aside")
     copy.folder.rename(table.location)
     first.put_back(in_place=True)
-    assert stored(table) == [1]
+    assert stored_ids(table) == [1]
     shutil.rmtree(table.location)
     (tmp_path / "aside").rename(table.location)
     first.put_back(in_place=True)
-    put(elsewhere(table), 3)
-    assert stored(table) == stored(elsewhere(table)) == [1, 3]
+    put_ids(reopened(table), 3)
+    assert stored_ids(table) == stored_ids(reopened(table)) == [1, 3]
 
 
 @pytest.mark.parametrize("cloud", ["parquet", "delta"], indirect=True)
@@ -199,16 +187,16 @@ def test_a_session_reads_what_was_written_since_in_a_bucket(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("commits", [0, 1, 2])
 def test_a_stream_notices(table: Table, way: PutBack, commits: int, tmp_path: Path) -> None:
-    put(table, 1)
+    put_ids(table, 1)
     before = offset(table)
     backup = Backup.of(table, tmp_path / "copy")
-    put(table, 2)
+    put_ids(table, 2)
     reached = offset(table, before)
     assert offset(table, reached) == reached
     way(backup)
     for n in range(commits):
-        put(table, 10 + n)
-    for seen in (table, elsewhere(table)):
+        put_ids(table, 10 + n)
+    for seen in (table, reopened(table)):
         with refused("INVALID_ARGUMENTS", f"{reached['version']}", f"'{table.name}'", *ANEW):
             offset(seen, reached)
         if way is not _repair:
@@ -219,32 +207,32 @@ def test_a_stream_notices(table: Table, way: PutBack, commits: int, tmp_path: Pa
 def test_a_batch_is_refused_whose_end_is_gone(table: Table, tmp_path: Path) -> None:
     """A query repeats such a batch after a crash."""
     start = offset(table)
-    put(table, 1)
+    put_ids(table, 1)
     end = offset(table, start)
     question = {"ask": "batch", "table": str(table.name), "start": start, "end": end}
     backup = Backup.of(table, tmp_path / "copy")
-    put(table, 2)
+    put_ids(table, 2)
     later = offset(table, end)
     backup.put_back()
-    put(table, 3)
+    put_ids(table, 3)
     for wrong in ({"end": later}, {"start": later, "end": later | {"version": later["version"] + 1, "commit": ""}}):
         if "start" in wrong:
-            put(table, 4)
+            put_ids(table, 4)
         with refused("INVALID_ARGUMENTS", *ANEW):
             answer(lambda: [table.session], {**question, **wrong})
 
 
 def test_an_offset_of_an_older_release_is_bound_by_the_next(table: Table) -> None:
-    put(table, 1)
+    put_ids(table, 1)
     old = {"version": offset(table)["version"], "table": table.definition.id}
     assert offset(table, old) == old  # Spark would take another text for a new offset
-    put(table, 2)
+    put_ids(table, 2)
     assert offset(table, old)["commit"] == offset(table)["commit"] != ""
 
 
 def test_iceberg_is_rolled_back(opened: Session) -> None:
     table = opened.create_table("iceberg.default.t", [Column("id", "int")], primary_key=["id"])
-    one, two = put(table, 1), put(table, 2)
+    one, two = put_ids(table, 1), put_ids(table, 2)
     reached = offset(table)
     ids = {entry.version: int(entry.commit) for entry in table.connector.metadata.history(table.handle)}
     pyiceberg(table).manage_snapshots().rollback_to_snapshot(ids[one]).commit()
@@ -253,7 +241,7 @@ def test_iceberg_is_rolled_back(opened: Session) -> None:
     pyiceberg(table).manage_snapshots().set_current_snapshot(ids[two]).commit()
     assert offset(table, reached) == reached  # and forward again
     pyiceberg(table).manage_snapshots().rollback_to_snapshot(ids[one]).commit()
-    put(table, 3)
+    put_ids(table, 3)
     with refused("INVALID_ARGUMENTS", f"no version {two} any more", "none of those that led to", *ANEW):
         offset(table, reached)
     assert offset(table, offset(table)) == offset(table)
@@ -262,20 +250,20 @@ def test_iceberg_is_rolled_back(opened: Session) -> None:
 def test_iceberg_is_rolled_back_over_another_table(opened: Session) -> None:
     """The rollback restores the rows, but neither columns nor options (L13)."""
     table = opened.create_table("iceberg.default.t", [Column("id", "int")], primary_key=["id"])
-    one = put(table, 1)
+    one = put_ids(table, 1)
     opened.create_table(table.name, [{"k": "x", "id": 2}], primary_key=["k"], replace=True)
     two = table.version
     ids = {entry.version: int(entry.commit) for entry in table.connector.metadata.history(table.handle)}
     pyiceberg(table).manage_snapshots().rollback_to_snapshot(ids[one]).commit()
-    for seen in (table, elsewhere(table)):
+    for seen in (table, reopened(table)):
         for call in (seen.splits, seen.to_arrow, lambda seen=seen: seen.upsert([{"k": "y"}])):
             with refused("NOT_SUPPORTED", f"rows of version {one}", f"version {two}", "RESTORE TABLE"):
                 call()
     pyiceberg(table).manage_snapshots().set_current_snapshot(ids[two]).commit()
     assert table.to_arrow().to_pylist() == [{"k": "x", "id": 2}]
     table.restore(one)
-    put(table, 3)
-    assert stored(table) == [1, 3]
+    put_ids(table, 3)
+    assert stored_ids(table) == [1, 3]
 
 
 def _lend_delta(table: Table) -> None:
@@ -306,10 +294,10 @@ def test_changes_across_a_version_that_nobody_can_read(
     table: Table, lend: Callable[[Table], None], warehouse: Path
 ) -> None:
     """A reader of the feed gets an error even after the repair; later changes are known."""
-    put(table, 1)
+    put_ids(table, 1)
     reached = offset(table)
     lend(table)
-    mended, last = table.version, put(table, 9)
+    mended, last = table.version, put_ids(table, 9)
     with trinity.connect(warehouse, engine="local") as session:
         again = session.table(str(table.name))
         with refused("NOT_SUPPORTED", f"across version {reached['version'] + 1}", str(table.name), "new checkpoint"):
@@ -377,7 +365,7 @@ def test_a_stream_into_the_table_notices(table: Table, way: PutBack, tmp_path: P
     way(backup)
     with refused("INVALID_ARGUMENTS", f"'{table.name}' had batch 3", "put back", "'checkpoints/q'"):
         write(4)
-    assert stored(table) == [0]
+    assert stored_ids(table) == [0]
 
 
 def test_a_stream_into_a_table_goes_on_behind_a_restore(opened: Session) -> None:
@@ -390,7 +378,7 @@ def test_a_stream_into_a_table_goes_on_behind_a_restore(opened: Session) -> None
     write(3)
     write(4)
     assert table.to_arrow()["id"].sort().to_pylist() == [0, 3, 4]
-    again = writing_stream(elsewhere(table))
+    again = writing_stream(reopened(table))
     with refused("INVALID_ARGUMENTS", "has batch 4"):
         again(1)
     again(5)
@@ -408,7 +396,7 @@ def test_a_stream_into_a_table_goes_on_into_the_one_in_its_place(table: Table) -
     write(4)
     assert table.to_arrow()["id"].sort().to_pylist() == [3, 4]
     with refused("INVALID_ARGUMENTS", "has batch 4"):
-        writing_stream(elsewhere(table))(1)
+        writing_stream(reopened(table))(1)
     table.session.create_table(table.name, [Column("k", "int")], primary_key=["k"], replace=True)
     with refused("COLUMN_NOT_FOUND", "id"):
         write(5)
@@ -443,24 +431,24 @@ def test_a_table_that_follows_notices(session: Session, tiered_fmt: str, tmp_pat
     session.sql("CREATE TABLE copy (id INT PRIMARY KEY, kind STRING) TBLPROPERTIES ('rowkind.field' = 'kind')")
     source, copy = session.table(f"{tiered_fmt}.default.t"), session.table("copy")
     application = f"follow {source.definition.id}"
-    reached = put(source, 1)
+    reached = put_ids(source, 1)
     copy.upsert(pa.table({"id": pa.array([1], pa.int32()), "kind": ["+I"]}), txn=(application, reached))  # long ago
     assert cdc.follow(source, copy).skipped
     backup = Backup.of(source, tmp_path / "copy")
-    put(source, 2)
+    put_ids(source, 2)
     cdc.follow(source, copy)
     assert copied(copy) == {1, 2}
     backup.put_back()
     for n in (3, 4):  # with as many commits as were lost, and with more
         with refused("INVALID_ARGUMENTS", f"'{source.name}'", f"'{copy.name}'", "put back", "another name"):
             cdc.follow(source, copy)
-        put(source, n)
+        put_ids(source, n)
     with refused("INVALID_ARGUMENTS", f"'{source.name}'", f"'{copy.name}'", "put back", "another name"):
         cdc.follow(source, copy)
     copy.delete()
     cdc.follow(source, copy, name="anew")
     assert copied(copy) == {1, 3, 4}
-    put(source, 5)
+    put_ids(source, 5)
     cdc.follow(source, copy, name="anew")
     assert copied(copy) == {1, 3, 4, 5}
 
@@ -468,12 +456,12 @@ def test_a_table_that_follows_notices(session: Session, tiered_fmt: str, tmp_pat
 def test_what_is_printed_as_it_comes_notices(session: Session, tmp_path: Path) -> None:
     session.sql("CREATE TABLE t (id INT PRIMARY KEY)")
     table = session.table("t")
-    put(table, 1)
+    put_ids(table, 1)
     backup = Backup.of(table, tmp_path / "copy")
-    put(table, 2)
+    put_ids(table, 2)
     seen = follow(table, 0, lambda: True)
     assert next(seen).count() == 2
     backup.put_back()
-    put(table, 3)
+    put_ids(table, 3)
     with refused("INVALID_ARGUMENTS", "'parquet.default.t'", "put back", "--after"):
         next(seen)

@@ -32,7 +32,7 @@ def versions(table: Table) -> int:
     return table.history().count()
 
 
-def refused(connection: dbapi.Connection, text: str, rows: Any) -> dbapi.Error:
+def error_of(connection: dbapi.Connection, text: str, rows: Any) -> dbapi.Error:
     with pytest.raises(dbapi.Error) as caught:
         connection.cursor().executemany(text, rows)
     return caught.value
@@ -58,7 +58,7 @@ def test_many_rows_are_one_commit_or_none(items: Table, warehouse: Path) -> None
             ((1000, "x", "one", NOON), "TYPE_MISMATCH", "Parameter 3"),
             ((1000, "x", 1), "INVALID_ARGUMENTS", "4 parameters"),
         ]:
-            error = refused(connection, insert, [*given[:17], row, *given])
+            error = error_of(connection, insert, [*given[:17], row, *given])
             assert (error.code, named in error.message) == (code, True), error
             assert error.message.startswith("Row 18 of 518: ")
         assert versions(items) == before + 1
@@ -96,7 +96,7 @@ def test_expressions_are_evaluated_for_each_row(small: Table, warehouse: Path) -
             ("VALUES (?, max(?), 1)", [(1, "a"), (2, "b")], "INVALID_ARGUMENTS", 1),
             ("(id, nam) VALUES (?, ?)", [(1, "a"), (2, "b")], "COLUMN_NOT_FOUND", 1),
         ]:
-            error = refused(connection, f"INSERT INTO {small.name} {text}", rows)
+            error = error_of(connection, f"INSERT INTO {small.name} {text}", rows)
             assert (error.code, error.message[:6]) == (code, f"Row {row} "), error
         assert versions(small) == before + 2
         with pytest.raises(dbapi.ProgrammingError, match="returns rows"):
@@ -128,9 +128,9 @@ def test_a_journalled_trinity_table(warehouse: Path, spark: object, tiered_fmt: 
             ((None, 103), "CONSTRAINT_VIOLATION"),
             (("x", 2**40), "NUMERIC_VALUE_OUT_OF_RANGE"),
         ]:
-            error = refused(connection, insert, [("a", 101), ("b", 102), row, ("c", 104)])
+            error = error_of(connection, insert, [("a", 101), ("b", 102), row, ("c", 104)])
             assert (error.code, error.message[:12]) == (code, "Row 3 of 4: "), error
-        error = refused(connection, f"{insert} RETURNING *", [("a", 101), ("b", 102)])
+        error = error_of(connection, f"{insert} RETURNING *", [("a", 101), ("b", 102)])
         assert "returns rows" in error.message
         assert journal.history().count() == before + 1
 
@@ -200,17 +200,17 @@ def test_many_rows_on_postgresql(hr: dbapi.Connection, name: str, autocommit: bo
         ((2**40, "x"), "NUMERIC_VALUE_OUT_OF_RANGE", "22003"),
         ((5003,), "INVALID_ARGUMENTS", None),
     ]:
-        error = refused(hr, insert, [(5001, "a"), (5002, "b"), row, (5004, "c")])
+        error = error_of(hr, insert, [(5001, "a"), (5002, "b"), row, (5004, "c")])
         assert (error.code, error.sqlstate, error.message[:11]) == (code, state, "Row 3 of 4:"), error
-        assert refused(hr, insert, [row, (5001, "a")]).message.startswith("Row 1 of 2: ") is (row[0] != 5001)
+        assert error_of(hr, insert, [row, (5001, "a")]).message.startswith("Row 1 of 2: ") is (row[0] != 5001)
         assert len(cursor.execute(read).fetchall()) == 3000
     assert cursor.executemany(f"INSERT INTO {name} (name, deptno) VALUES (upper(?), ?)", [("a", 5001)]).rowcount == 1
-    error = refused(hr, f"UPDATE {name} SET name = ? WHERE deptno = ?", [("fine", 1), ("eleven char", 2)])
+    error = error_of(hr, f"UPDATE {name} SET name = ? WHERE deptno = ?", [("fine", 1), ("eleven char", 2)])
     assert error.message.startswith("Row 2 of 2: ")
-    error = refused(hr, f"WITH w AS (SELECT 1) {insert}", [(6000, "a"), (6000, "b")])
+    error = error_of(hr, f"WITH w AS (SELECT 1) {insert}", [(6000, "a"), (6000, "b")])
     assert error.message.startswith("Row 2 of 2: ")
-    assert refused(hr, f"INSERT INTO {name} VALUES (?,?,3)", ROWS).message[:3] != "Row"
-    error = refused(hr, f"{insert} RETURNING name", [(6000, "a"), (6001, "b")])
+    assert error_of(hr, f"INSERT INTO {name} VALUES (?,?,3)", ROWS).message[:3] != "Row"
+    error = error_of(hr, f"{insert} RETURNING name", [(6000, "a"), (6001, "b")])
     assert "returns rows" in error.message
     with pytest.raises(dbapi.NotSupportedError, match="txn"):
         cursor.executemany(insert, [(7000, "a")], txn=("app", 1))

@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.journal.warehouse import count, model, rows
+from tests.journal.warehouse import model
+from tests.support.journal import count, rows
 from tests.support.threads import at_once
 from trinity import dbapi
 from trinity.cli.main import app

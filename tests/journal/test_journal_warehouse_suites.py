@@ -11,7 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.journal.warehouse import model, rows
+from tests.journal.warehouse import model
+from tests.support.journal import rows
 from trinity import dbapi
 
 CHECKS = sorted(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from trinity import dbapi
-
 FACTORY = "org.apache.calcite.adapter.jdbc.JournalledJdbcSchema$Factory"
 
 
@@ -13,13 +11,3 @@ def model(fmt: str, versions: str, tables: dict[str, list[str]], schema: str = "
     operand = {"jdbcCatalog": fmt, "journalVersionType": versions, "journalTables": tables}
     given = {"name": schema, "type": "custom", "factory": FACTORY, "operand": operand}
     return {"version": "1.0", "defaultSchema": schema, "schemas": [given]}
-
-
-def rows(
-    connection: dbapi.Connection, text: str = "SELECT * FROM depts ORDER BY 1", *values: Any
-) -> list[tuple[Any, ...]]:
-    return connection.execute(text, values).fetchall()
-
-
-def count(connection: dbapi.Connection, text: str, *values: Any) -> int:
-    return connection.execute(text, values).rowcount

@@ -45,7 +45,7 @@ def rows(run: Run) -> Rows:
     return lambda *command: [json.loads(line) for line in run(*command, "--json").splitlines()]
 
 
-def refused(*command: str) -> str:
+def usage_error(*command: str) -> str:
     """Run a command that exits with 2, and return its error output."""
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 2, (command, done.output)
@@ -68,7 +68,7 @@ def test_files_become_a_table(run: Run, rows: Rows, fmt: str, tmp_path: Path) ->
     for number in range(3):
         more = {"id": [f"{number}"], "ts": [5], "name": ["n"], "age": [number]}
         pq.write_table(pa.table(more), tmp_path / f"more/{number}.parquet")
-    assert "has a column 'age'" in refused("load", name, "more")
+    assert "has a column 'age'" in usage_error("load", name, "more")
     run("load", name, "more", "--evolve")
     assert rows("sql", f"SELECT id, name, age FROM {name} ORDER BY id") == [
         {"id": "0", "name": "n", "age": 0},
@@ -112,11 +112,11 @@ def test_care(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
     [back] = rows("restore", name, "--version", str(done["version"] - 1))
     assert back["version"] == done["version"] + 1
     assert "is as that of" in run("restore", name, "--version", str(done["version"]))
-    assert refused("restore", name, "--version", "99").startswith("INVALID_ARGUMENTS")
+    assert usage_error("restore", name, "--version", "99").startswith("INVALID_ARGUMENTS")
     [removed] = rows("vacuum", name, "--retain", "0 seconds")
     assert removed["files"] > 0
     assert rows("maintain")[0]["strength"] is None
-    assert refused("vacuum", name, "--retain", "soon").startswith("INVALID_ARGUMENTS")
+    assert usage_error("vacuum", name, "--retain", "soon").startswith("INVALID_ARGUMENTS")
 
 
 def test_rows_become_a_file(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_rows_become_a_file(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> N
         with duckdb.connect() as db:
             found = db.sql(f"FROM '{tmp_path}/out.{ending}' ORDER BY id")
             assert (found.columns, found.fetchall()) == (["v", "id"], [("b", 2), ("c", 3)])
-    assert "exists already" in refused("export", name, "out.csv")
+    assert "exists already" in usage_error("export", name, "out.csv")
     assert rows("export", name, "all.csv") == [{"file": "all.csv", "rows": 3}]
     assert not list(tmp_path.glob(".*"))
 
@@ -143,7 +143,7 @@ def test_nested_values(run: Run, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "a.jsonl").read_text()) == {
         "id": 1, "tags": [1, 2], "days": {"1970-01-01": 1}, "raw": "00ff",
     }  # fmt: skip
-    assert "Column 'tags' is list" in refused("export", "t", "a2.csv")
+    assert "Column 'tags' is list" in usage_error("export", "t", "a2.csv")
     assert not list(tmp_path.glob(".*"))
 
 
@@ -158,26 +158,26 @@ def test_files_that_cannot_be_loaded(run: Run, rows: Rows, tmp_path: Path) -> No
     (tmp_path / "folder").mkdir()
     (tmp_path / "a.xlsx").write_text("")
     for table in ("parquet.default.t", "parquet.default.new"):
-        assert "invalid value 'x'" in refused("load", "parquet.default.t", "value.csv")
+        assert "invalid value 'x'" in usage_error("load", "parquet.default.t", "value.csv")
         for file in ("ragged.csv", "bad.jsonl", "bad.parquet", "empty.csv"):
-            assert refused("load", table, file).startswith(f"INVALID_ARGUMENTS: No rows can be read from '{file}'")
-        assert "there are no file" in refused("load", table, "folder")
-        assert "more than one kind: csv, json" in refused("load", table, "good.csv", "bad.jsonl")
-        assert "ends in none of" in refused("load", table, "a.xlsx")
-        assert "APPLICATION:NUMBER" in refused("load", table, "good.csv", "--txn", "7")
+            assert usage_error("load", table, file).startswith(f"INVALID_ARGUMENTS: No rows can be read from '{file}'")
+        assert "there are no file" in usage_error("load", table, "folder")
+        assert "more than one kind: csv, json" in usage_error("load", table, "good.csv", "bad.jsonl")
+        assert "ends in none of" in usage_error("load", table, "a.xlsx")
+        assert "APPLICATION:NUMBER" in usage_error("load", table, "good.csv", "--txn", "7")
     late = "id,n\n" + "1,1\n" * 5_000_000 + "2,x\n"  # after the rows from which the types are inferred
     (tmp_path / "late.csv").write_text(late)
-    assert "invalid value 'x'" in refused("load", "parquet.default.new", "late.csv")
+    assert "invalid value 'x'" in usage_error("load", "parquet.default.new", "late.csv")
     assert [(row["table"], row["version"]) for row in rows("tables")] == [("parquet.default.t", 1)]
 
 
 def test_a_warehouse_is_made(run: Run, rows: Rows, tmp_path: Path) -> None:
-    assert "There is no warehouse" in refused("tables", "-w", "deep/new")
+    assert "There is no warehouse" in usage_error("tables", "-w", "deep/new")
     assert run("init", "deep/new") == "deep/new: catalogs parquet, delta, iceberg\n"
     assert rows("init", "deep/new") == [{"warehouse": "deep/new", "catalogs": ["parquet", "delta", "iceberg"]}]
     assert run("tables", "-w", "deep/new", "--json") == ""
     (tmp_path / "file").write_text("")
-    assert refused("init", "file").startswith(("FILESYSTEM_ERROR", "CONFIGURATION_INVALID"))
+    assert usage_error("init", "file").startswith(("FILESYSTEM_ERROR", "CONFIGURATION_INVALID"))
     assert run("--version") == f"{trinity.__version__}\n"
 
 

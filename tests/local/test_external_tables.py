@@ -18,6 +18,7 @@ from tests.support.delta_shapes import SHAPES
 from tests.support.iceberg_deletes import delete_by_equality, delete_by_position
 from tests.support.others import FIRST, KEYED, SECOND, delta_rs_by_partition, lake, pyarrow_dataset, pyiceberg
 from tests.support.refusals import refused
+from tests.support.tables import as_texts
 from trinity import Session, Table
 
 WRITERS: dict[str, Callable[[Path, pa.Table], None]] = {
@@ -101,14 +102,10 @@ def test_shapes_of_delta_tables(local: Session, tmp_path: Path, shape: str) -> N
         with refused("NOT_SUPPORTED", "partition column"):
             table.to_arrow()
         return
-    assert as_rows(table.to_arrow()) == as_rows(pa.Table.from_pylist(wanted, table.to_arrow().schema))
+    assert as_texts(table.to_arrow()) == as_texts(pa.Table.from_pylist(wanted, table.to_arrow().schema))
     if SHAPES[shape].appended:
         table.append(pa.table({"id": [77]}))
         assert len(table.to_arrow()) == len(wanted) + 1
-
-
-def as_rows(found: pa.Table) -> list[str]:
-    return sorted(map(repr, found.to_pylist()))
 
 
 def test_old_days_of_the_julian_calendar_are_left_to_spark(local: Session, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import trinity
-from tests.support.files_of_others import ENGINES, append, iceberg_table, make, play, rows, shown
+from tests.support.files_of_others import ENGINES, append, batch, iceberg_table, make, play, shown
 from trinity import Session
 from trinity.spi import Origin, SplitSource, TableHandle
 from trinity_iceberg.metadata import IcebergMetadata
@@ -51,8 +51,8 @@ def test_planted_faults_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_changes_of_others_are_read_and_written(local: Session, warehouse: Path) -> None:
     table = make(local, "iceberg", "tombstone")
-    table.upsert(rows([1, 2, 3], 1))
-    append(iceberg_table(warehouse, table), rows([3, 4], 2))
+    table.upsert(batch([1, 2, 3], 1))
+    append(iceberg_table(warehouse, table), batch([3, 4], 2))
     iceberg_table(warehouse, table).delete("k = 1")  # PyIceberg rewrites the file that has the row
     assert [row.split(",")[1] for row in shown(table)] == [" 'w': 1", " 'w': 2", " 'w': 2"]
     changed = [(r["_commit_version"], r.k, r["_change_type"]) for r in table.changes(2).collect()]

@@ -115,16 +115,16 @@ def flights(session: Session, fmt: str) -> Table:
 FLIGHT = {"id": "int", "gate": "string", "miles": "bigint", "v1": "int", "note": "string"}
 
 
-def put(table: Table, *rows: dict[str, object], only: tuple[str, ...] | None = None) -> None:
+def put_some(table: Table, *rows: dict[str, object], only: tuple[str, ...] | None = None) -> None:
     schema = pa.schema([c.to_arrow() for c in table.definition.visible if only is None or c.name in only])
     table.upsert(pa.Table.from_pylist(list(rows), schema))
 
 
 def test_tables_of_every_format_are_folded_without_spark(local: Session, local_fmt: str) -> None:
     table = flights(local, local_fmt)
-    put(table, {"id": 1, "gate": "B4", "miles": 5, "v1": 2, "note": "n"}, {"id": 2, "miles": 1, "v1": 1})
-    put(table, {"id": 1, "gate": "A1", "miles": 7, "v1": 1}, {"id": 3, "note": "alone"})
-    put(table, {"id": 2, "v1": 3}, only=("id", "v1"))
+    put_some(table, {"id": 1, "gate": "B4", "miles": 5, "v1": 2, "note": "n"}, {"id": 2, "miles": 1, "v1": 1})
+    put_some(table, {"id": 1, "gate": "A1", "miles": 7, "v1": 1}, {"id": 3, "note": "alone"})
+    put_some(table, {"id": 2, "v1": 3}, only=("id", "v1"))
     rows = {row["id"]: row for row in table.to_arrow().to_pylist()}
     assert rows == {
         1: {"id": 1, "gate": "B4", "miles": 12, "v1": 2, "note": "n"},
@@ -136,11 +136,11 @@ def test_tables_of_every_format_are_folded_without_spark(local: Session, local_f
 
 def test_a_resolve_folds_what_the_log_meets_and_leaves_base_files(local: Session, local_fmt: str) -> None:
     table = flights(local, local_fmt)
-    put(table, *({"id": n, "gate": f"G{n}", "miles": n, "v1": 1} for n in range(20)))
+    put_some(table, *({"id": n, "gate": f"G{n}", "miles": n, "v1": 1} for n in range(20)))
     table.compact("full")
     before = {f.path for f in table.splits().files}
     for round_ in (2, 3):  # the second one folds the run of the first
-        put(table, {"id": 3, "miles": 100, "v1": round_}, {"id": 30, "gate": "new", "v1": round_})
+        put_some(table, {"id": 3, "miles": 100, "v1": round_}, {"id": 30, "gate": "new", "v1": round_})
         table.delete([4])
         wanted = sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"])
         assert not table.compact("resolve").skipped
@@ -163,7 +163,7 @@ def test_a_total_out_of_range_names_column_and_key_when_it_is_read(local: Sessio
         primary_key=["k"],
         properties={"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"},
     )
-    put(table, {"k": "a", "n": 100, "m": 1}, {"k": "a", "n": 100, "m": 2})
+    put_some(table, {"k": "a", "n": 100, "m": 1}, {"k": "a", "n": 100, "m": 2})
     with pytest.raises(TrinityError) as caught:
         table.to_arrow()
     assert caught.value.code == "NUMERIC_VALUE_OUT_OF_RANGE"
@@ -171,7 +171,7 @@ def test_a_total_out_of_range_names_column_and_key_when_it_is_read(local: Sessio
     assert table.to_arrow(["k", "m"]).to_pylist() == [{"k": "a", "m": 3}]
     with pytest.raises(TrinityError, match=r"column 'n' of the row with key \(k = 'a'\): the aggregated value 200"):
         table.changes(table.splits().version - 1).to_arrow()
-    put(table, {"k": "a", "n": -100})
+    put_some(table, {"k": "a", "n": -100})
     assert table.to_arrow().to_pylist() == [{"k": "a", "n": 100, "m": 3}]
 
 
@@ -182,7 +182,7 @@ def test_a_total_out_of_range_names_a_key_as_sql_writes_it(local: Session) -> No
         primary_key=["k"],
         properties={"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"},
     )
-    put(table, {"k": float("nan"), "n": 100}, {"k": float("nan"), "n": 100})
+    put_some(table, {"k": float("nan"), "n": 100}, {"k": float("nan"), "n": 100})
     with pytest.raises(TrinityError, match=r"with key \(k = NaN\): the aggregated value 200"):
         table.to_arrow()
 
@@ -194,7 +194,7 @@ def test_a_function_that_only_spark_has_is_named(local: Session, local_fmt: str)
         primary_key=["k"],
         properties={"merge-engine": "aggregation", "fields.seen.aggregate-function": "theta_sketch"},
     )
-    put(table, {"k": 1})
+    put_some(table, {"k": 1})
     why = plan_read(table.splits()).not_local
     assert why is not None
     assert "column 'seen' folds by theta_sketch" in why.reason

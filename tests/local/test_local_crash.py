@@ -26,6 +26,7 @@ from tests.support.crash_rows import (
     values,
 )
 from tests.support.paths import TESTS
+from tests.support.tables import ordered_rows
 from trinity import Session, Table
 
 LIVE = merged(FIRST, SECOND)
@@ -99,29 +100,25 @@ def words(name: str, crash: Crash, table: str) -> list[object]:
     return [action.word, crash.warehouse, table, what]
 
 
-def read(table: Table) -> list[Row]:
-    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
-
-
 def check(table: Table, name: str, killed: bool, where: str) -> None:
     """Check that the state is as before or after the action, and that later rows fold, before and after compactions."""
-    action, found = ACTIONS[name], read(table)
+    action, found = ACTIONS[name], ordered_rows(table)
     if action.plain is not None:
         assert found in ([sorted(FIRST), sorted(action.plain)] if killed else [sorted(action.plain)]), where
         table.append(arrow(LATER))
-        assert read(table) == sorted([*found, *LATER]), where
+        assert ordered_rows(table) == sorted([*found, *LATER]), where
         return
     done = [FIRST, SECOND, list(action.versions)]
     assert found in ([LIVE, merged(*done)] if killed else [merged(*done)]), where
     if name == "upsert":
         table.upsert(arrow(BATCH), txn=("crash", 1))  # a retry leads to the state after, once
-        found = read(table)
+        found = ordered_rows(table)
         assert found == merged(*done), where
     state = done if found == merged(*done) else done[:2]
     table.upsert(arrow(LATER))
     for care in (lambda: None, lambda: table.compact("resolve"), lambda: table.compact(full=True), table.vacuum):
         care()
-        assert read(table) == merged(*state, LATER), where
+        assert ordered_rows(table) == merged(*state, LATER), where
 
 
 def sweep(crash: Crash, catalog: str, name: str) -> int:

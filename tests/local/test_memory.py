@@ -37,7 +37,7 @@ print(rows, next(int(line.split()[1]) * 1024 for line in lines if line.startswit
 """
 
 
-def put(table: Table, first: int, rows: int, ts: int, step: int = 1) -> None:
+def put_every(table: Table, first: int, rows: int, ts: int, step: int = 1) -> None:
     """Upsert rows with every step-th key."""
     ids = np.arange(first, first + rows * step, step, dtype=np.int64)
     table.upsert(pa.table({"id": ids, "ts": np.full(rows, ts), "v": ids * 0.5, "name": TEXTS.take(ids % len(TEXTS))}))
@@ -57,10 +57,10 @@ def test_a_read_and_a_compaction_of_many_rows_hold_less_than_a_gb(warehouse: Pat
             "parquet.default.t", columns, primary_key=["id"], properties={"watermark-key": "ts"}
         )
         for first in range(0, ROWS, BATCH):
-            put(table, first, BATCH, 1)
+            put_every(table, first, BATCH, 1)
         first_compaction = measured(warehouse, "compact")[1]
         for first in range(0, ROWS, ROWS // 4):
-            put(table, first, ROWS // 40, 2, step=10)
+            put_every(table, first, ROWS // 40, 2, step=10)
     found = {what: measured(warehouse, what) for what in ("read", "compact", "read")}
     assert found["read"][0] == ROWS
     peaks = {"first compaction": first_compaction, **{what: peak for what, (_, peak) in found.items()}}

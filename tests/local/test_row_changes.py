@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.support.tables import ordered_rows
 from trinity import Column, Session, Table, TrinityError
 
 COLUMNS = [Column("k", "int"), Column("part", "string"), Column("v", "string"), Column("n", "smallint")]
@@ -98,11 +99,11 @@ def test_on_may_say_more_than_equality(table: Table) -> None:
 def test_a_row_that_matches_twice_is_refused(table: Table) -> None:
     source = pa.table({"k": pa.array([1, 1], pa.int32()), "v": ["x", "y"]})
     merge = table.merge(source, "t.k = s.k")
-    refused(table, "MERGE_TARGET_ROW_MULTIPLE_MATCHES", merge.when_matched_update({"v": "s.v"}).execute)
+    check_refused(table, "MERGE_TARGET_ROW_MULTIPLE_MATCHES", merge.when_matched_update({"v": "s.v"}).execute)
     assert merge.when_matched_delete().execute().deleted == 1
 
 
-def refused(table: Table, code: str, statement: Any) -> None:
+def check_refused(table: Table, code: str, statement: Any) -> None:
     """Check that a statement fails with a code, and leaves the table unchanged."""
     before = read(table, "part", "v", "n")
     with pytest.raises(TrinityError) as raised:
@@ -112,11 +113,11 @@ def refused(table: Table, code: str, statement: Any) -> None:
 
 
 def test_values_that_do_not_fit_are_refused(table: Table) -> None:
-    refused(table, "NUMERIC_VALUE_OUT_OF_RANGE", lambda: table.update("k = 1", {"n": "40000"}))
-    refused(table, "TYPE_MISMATCH", lambda: table.update("k = 1", {"n": "'one'"}))
-    refused(table, "COLUMN_NOT_FOUND", lambda: table.update("k = 1", {"m": "1"}))
-    refused(table, "COLUMN_NOT_FOUND", lambda: table.delete("m = 1"))
-    refused(table, "TYPE_MISMATCH", lambda: table.delete("k"))
+    check_refused(table, "NUMERIC_VALUE_OUT_OF_RANGE", lambda: table.update("k = 1", {"n": "40000"}))
+    check_refused(table, "TYPE_MISMATCH", lambda: table.update("k = 1", {"n": "'one'"}))
+    check_refused(table, "COLUMN_NOT_FOUND", lambda: table.update("k = 1", {"m": "1"}))
+    check_refused(table, "COLUMN_NOT_FOUND", lambda: table.delete("m = 1"))
+    check_refused(table, "TYPE_MISMATCH", lambda: table.delete("k"))
 
 
 def test_a_retry_with_its_txn_does_nothing(table: Table) -> None:
@@ -146,17 +147,12 @@ def keyed(local: Session, local_fmt: str) -> Table:
     return made
 
 
-def rows(table: Table) -> list[tuple[Any, ...]]:
-    """Return all rows, sorted."""
-    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
-
-
 def fails(table: Table, statement: Any) -> str:
     """Return the code of a statement's error; check that the table is unchanged."""
-    before = rows(table)
+    before = ordered_rows(table)
     with pytest.raises(TrinityError) as raised:
         statement()
-    assert rows(table) == before
+    assert ordered_rows(table) == before
     return raised.value.code
 
 
@@ -164,17 +160,17 @@ def test_keys_are_deleted(keyed: Table) -> None:
     assert keyed.delete([1, 7]).rows == 1
     assert keyed.delete([{"k": 2}]).rows == 1
     assert keyed.delete(pa.table({"K": pa.array([3, 3], pa.int64())})).rows == 1
-    assert rows(keyed) == []
+    assert ordered_rows(keyed) == []
     keyed.upsert(pa.table({"k": [1], "ts": [9], "part": ["late"], "v": ["late"]}))
-    assert rows(keyed) == []
+    assert ordered_rows(keyed) == []
 
 
 def test_a_moved_row_leaves_its_key(keyed: Table) -> None:
     assert keyed.update("k = 1", {"k": "11"}).updated == 1
-    assert [row[0] for row in rows(keyed)] == [2, 3, 11]
+    assert [row[0] for row in ordered_rows(keyed)] == [2, 3, 11]
     swap = pa.table({"a": [2, 3], "b": [3, 2]})
     assert keyed.merge(swap, "t.k = s.a").when_matched_update({"k": "s.b"}).execute().updated == 2
-    assert [(row[0], row[2]) for row in rows(keyed)] == [(2, "c"), (3, "b"), (11, "a")]
+    assert [(row[0], row[2]) for row in ordered_rows(keyed)] == [(2, "c"), (3, "b"), (11, "a")]
 
 
 def test_a_key_that_is_live_is_refused(keyed: Table) -> None:
@@ -190,7 +186,7 @@ def test_a_key_is_left_and_filled_by_two_clauses(keyed: Table) -> None:
     merge = keyed.merge(source, "t.part = s.p").when_matched_update({"k": "s.k"})
     merge = merge.when_not_matched_insert({"k": "s.k", "ts": "11L", "v": "'n'"})
     assert merge.execute().affected == 2
-    assert rows(keyed)[0] == (1, 11, None, "n")
+    assert ordered_rows(keyed)[0] == (1, 11, None, "n")
     twice = keyed.merge(pa.table({"p": ["b", "q"], "k": [20, 20]}), "t.part = s.p").when_matched_update({"k": "s.k"})
     insert = twice.when_not_matched_insert({"k": "s.k", "v": "'n'"})
     assert fails(keyed, insert.execute) == "CONSTRAINT_VIOLATION"
@@ -201,7 +197,7 @@ def test_a_key_that_is_dead_may_be_inserted(keyed: Table) -> None:
     source = pa.table({"p": ["q"], "k": [3]})
     insert = keyed.merge(source, "t.part = s.p").when_not_matched_insert({"k": "s.k", "ts": "10L", "v": "'n'"})
     assert insert.execute().inserted == 1
-    assert (3, 10, None, "n") in rows(keyed)
+    assert (3, 10, None, "n") in ordered_rows(keyed)
 
 
 def test_a_version_that_would_lose_is_refused(keyed: Table) -> None:
@@ -210,9 +206,9 @@ def test_a_version_that_would_lose_is_refused(keyed: Table) -> None:
     assert fails(keyed, lambda: keyed.update("k = 1", {"k": "3", "ts": "9"})) == "INVALID_ARGUMENTS"
     source = pa.table({"k": [1], "ts": [9], "part": ["late"], "v": ["late"]})
     late = keyed.merge(source, "t.k = s.k").when_matched_update_all().when_not_matched_insert_all()
-    before = rows(keyed)
+    before = ordered_rows(keyed)
     assert late.execute().updated == 1
-    assert rows(keyed) == before
+    assert ordered_rows(keyed) == before
 
 
 def test_constraints_hold_for_rows_that_a_clause_selects(keyed: Table, local_fmt: str) -> None:

@@ -49,7 +49,7 @@ VALUES: Final = [
 ]
 
 
-def made(session: Session, catalog: str) -> Session:
+def with_tables(session: Session, catalog: str) -> Session:
     session.use(catalog, "default")
     for name, rows in (("t", ROWS), ("u", OTHERS)):
         session.sql(f"DROP TABLE IF EXISTS {name}")
@@ -76,18 +76,18 @@ def test_subqueries_about_the_row_around_them_mean_what_they_mean_in_spark(sessi
         spark.catalog.dropTempView(name)
     with trinity.connect(warehouse, catalogs={"memory": {"connector": "memory"}}, engine="local") as local:
         for number, text in enumerate(CONDITIONS):
-            made(local, "memory").sql(f"DELETE FROM t WHERE {text}")
+            with_tables(local, "memory").sql(f"DELETE FROM t WHERE {text}")
             gone = [row["id"] for row in found if row["q"] == number]
             left = [one for one in ROWS.column("id").to_pylist() if one not in gone]
             assert ids(local) == sorted(left, key=str), text
         for number, text in enumerate(VALUES, 1):
-            made(local, "memory").sql(f"UPDATE t SET v = CAST({text} AS STRING)")
+            with_tables(local, "memory").sql(f"UPDATE t SET v = CAST({text} AS STRING)")
             given = {row.id: row.v for row in local.sql("SELECT id, v FROM t").fetchall()}
             assert given == {row["id"]: row["x"] for row in found if row["q"] == -number}, text
 
 
 def test_every_clause_may_have_them(local: Session, local_fmt: str) -> None:
-    made(local, local_fmt)
+    with_tables(local, local_fmt)
     local.sql(
         """MERGE INTO t USING (VALUES (1, 'S'), (9, 'T'), (5, 'U')) s(a, b)
            ON t.id = s.a AND EXISTS (SELECT 1 FROM u WHERE u.k = s.a)
@@ -103,7 +103,7 @@ def test_every_clause_may_have_them(local: Session, local_fmt: str) -> None:
 
 
 def test_a_source_may_be_a_join(local: Session, local_fmt: str) -> None:
-    made(local, local_fmt)
+    with_tables(local, local_fmt)
     joined = "u JOIN (VALUES (1, 'one'), (3, 'three')) x(k, z) ON u.k = x.k"
     local.sql(f"MERGE INTO t USING {joined} ON t.id = x.k AND u.w <> 'x' WHEN MATCHED THEN UPDATE SET v = concat(w, z)")
     local.sql(f"UPDATE t SET n = m FROM {joined.replace('JOIN', 'LEFT JOIN')} WHERE t.id = u.k AND x.k IS NULL")
@@ -119,7 +119,7 @@ def test_a_source_may_be_a_join(local: Session, local_fmt: str) -> None:
 
 
 def test_what_is_wrong_or_only_sparks_is_said_so(local: Session) -> None:
-    made(local, "memory")
+    with_tables(local, "memory")
     for text, code, named in (
         ("UPDATE t SET v = (SELECT w FROM u WHERE u.k = t.id)", "SUBQUERY_MULTIPLE_ROWS", "several rows"),
         ("UPDATE t SET v = (SELECT w FROM u WHERE u.nosuch = t.id)", "COLUMN_NOT_FOUND", "nosuch"),

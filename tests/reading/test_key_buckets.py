@@ -102,13 +102,13 @@ def stock(session: Session, tiered_fmt: str) -> Table:
     table = session.create_table(
         f"{tiered_fmt}.default.stock", columns, primary_key=["name", "number"], properties=options
     )
-    put(table, list(range(200)), 1)
+    put_numbers(table, list(range(200)), 1)
     table.compact(full=True)
-    put(table, list(range(0, 200, 10)), 2)
+    put_numbers(table, list(range(0, 200, 10)), 2)
     return table
 
 
-def put(table: Table, numbers: list[int], ts: int) -> None:
+def put_numbers(table: Table, numbers: list[int], ts: int) -> None:
     rows = [{"name": f"n{n % 9}é", "number": Decimal(n) / 4, "ts": ts, "v": f"{n} at {ts}"} for n in numbers]
     table.upsert(pa.Table.from_pylist(rows, table.definition.to_arrow()))
 

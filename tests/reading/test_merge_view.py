@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.merge_views import check_view
-from tests.support.typed_rows import CASES
-from tests.support.typed_rows import rows as typed_rows
+from tests.support.typed_rows import CASES, typed_rows
 from trinity import Column, Session, Table, TrinityError
 from trinity.spi import arrow_type
 

@@ -11,7 +11,7 @@ OPTIONS = "'watermark-key' = 'ts', 'tombstone-key' = 'gone', 'bucket' = '2'"
 COLUMNS = "id BIGINT, ts INT, gone BOOLEAN, v STRING, PRIMARY KEY (id)"
 
 
-def put(table: Table, first: int, last: int, ts: int) -> None:
+def put_range(table: Table, first: int, last: int, ts: int) -> None:
     ids = list(range(first, last))
     stamps, gone = pa.array([ts] * len(ids), pa.int32()), [key % 7 == 3 and ts > 1 for key in ids]
     table.upsert(pa.table({"id": ids, "ts": stamps, "gone": gone, "v": ["v"] * len(ids)}))
@@ -29,22 +29,22 @@ def stock(session: Session, tiered_fmt: str) -> Table:
 
 
 def test_a_plan_goes_with_what_is_in_the_table(stock: Table) -> None:
-    put(stock, 0, 40, 1)
+    put_range(stock, 0, 40, 1)
     assert plan(stock.explain()).startswith("the log is exchanged by key and folded; there is no base")
     stock.compact(full=True)
     words = stock.explain()
     assert plan(words) == "a scan"
     assert words.splitlines()[0] == f"merged read of {stock.name} at version {stock.splits().version}"
     assert "base: 2 of 2 files, 40 rows" in words.splitlines()
-    put(stock, 10, 20, 2)
+    put_range(stock, 10, 20, 2)
     assert "log: 1 of 1 file, 10 rows, 1 commit" in stock.explain().splitlines()
     assert "neither exchanged nor sorted" in plan(stock.explain())
 
 
 def test_a_plan_goes_with_how_large_the_base_is(stock: Table) -> None:
-    put(stock, 0, 10_000, 1)
+    put_range(stock, 0, 10_000, 1)
     stock.compact(full=True)
-    put(stock, 10, 20, 2)
+    put_range(stock, 10, 20, 2)
     assert "finds them first" in plan(stock.explain())
     assert "finds them first" in plan(stock.explain())  # (an explained read is not executed)
     assert "of the keys that are asked for are found first" in plan(stock.explain(where="id IN (1, 12)"))
@@ -52,7 +52,7 @@ def test_a_plan_goes_with_how_large_the_base_is(stock: Table) -> None:
     assert stock.to_df().count() == 9_998
     assert "known from a read before" in plan(stock.explain())
     assert "known from a read before" in plan(stock.explain(where="id IN (1, 12)"))
-    put(stock, 50, 52, 2)
+    put_range(stock, 50, 52, 2)
     words = stock.explain()
     assert "finds them first" in plan(words)
     assert "log: 2 of 2 files, 12 rows, 2 commits" in words.splitlines()
@@ -60,21 +60,21 @@ def test_a_plan_goes_with_how_large_the_base_is(stock: Table) -> None:
 
 
 def test_a_resolved_table_is_a_scan(session: Session, stock: Table) -> None:
-    put(stock, 0, 40, 1)
+    put_range(stock, 0, 40, 1)
     stock.compact(full=True)
-    put(stock, 10, 20, 2)
+    put_range(stock, 10, 20, 2)
     stock.compact("resolve")
     words = stock.explain()
     assert plan(words) == "a scan"
     assert any(line.startswith("deleted by position: 10 rows") for line in words.splitlines())
-    put(stock, 0, 1, 3)
+    put_range(stock, 0, 1, 3)
     assert any(line.startswith("sidecar: 2 rows put aside") for line in stock.explain().splitlines())
     before = stock.splits().version - 1
     assert plan(stock.explain(version=before)) == "a scan"
 
 
 def test_explain_says_how_each_table_is_read(session: Session, stock: Table) -> None:
-    put(stock, 0, 4, 1)
+    put_range(stock, 0, 4, 1)
     session.sql(f"CREATE TABLE {stock.name.catalog}.default.notes (id BIGINT, note STRING)")
     session.sql(f"INSERT INTO {stock.name.catalog}.default.notes VALUES (1, 'a')")
     query = f"SELECT note FROM {stock.name} JOIN {stock.name.catalog}.default.notes USING (id) WHERE v = 'v'"

@@ -37,18 +37,18 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Search]]:
         yield found
 
 
-def made(session: Session, fmt: str) -> Table:
+def with_base(session: Session, fmt: str) -> Table:
     session.sql(
         f"CREATE TABLE {fmt}.default.t (id BIGINT, ts INT, gone BOOLEAN, v STRING, PRIMARY KEY (id)) "
         "TBLPROPERTIES ('watermark-key' = 'ts', 'tombstone-key' = 'gone', 'bucket' = '2')"
     )
     table = session.table(f"{fmt}.default.t")
-    put(table, *((key, 10, "base") for key in range(50)))
+    put_or_delete(table, *((key, 10, "base") for key in range(50)))
     table.compact(full=True)
     return table
 
 
-def put(table: Table, *rows: tuple[int, int, str | None]) -> None:
+def put_or_delete(table: Table, *rows: tuple[int, int, str | None]) -> None:
     """Upsert (id, ts, v); v None deletes the row."""
     ids, stamps, values = zip(*rows, strict=True)
     gone = [v is None for v in values]
@@ -69,9 +69,9 @@ def joins(table: Table, **options: Any) -> bool:
 def test_a_version_is_searched_once_and_the_next_one_goes_on(
     session: Session, tiered_fmt: str, searches: list[Search]
 ) -> None:
-    table = made(session, tiered_fmt)
-    put(table, (1, 20, "new"), (2, 5, "late"), (3, 20, None), (60, 10, "first"), (61, 10, None))
-    put(table, (1, 15, "late"), (4, 20, "new"), (60, 10, "tie"))
+    table = with_base(session, tiered_fmt)
+    put_or_delete(table, (1, 20, "new"), (2, 5, "late"), (3, 20, None), (60, 10, "first"), (61, 10, None))
+    put_or_delete(table, (1, 15, "late"), (4, 20, "new"), (60, 10, "tie"))
     rows = {key: (key, 10, "base") for key in range(50)}
     rows |= {1: (1, 20, "new"), 4: (4, 20, "new"), 60: (60, 10, "tie")}
     del rows[3]
@@ -80,15 +80,15 @@ def test_a_version_is_searched_once_and_the_next_one_goes_on(
     assert read(table, where="id IN (1, 2, 3, 60)") == [rows[1], rows[2], rows[60]]
     assert len(searches) == 1
     before = table.splits().version
-    put(table, (3, 15, "late"), (5, 30, "newer"), (60, 10, None))
+    put_or_delete(table, (3, 15, "late"), (5, 30, "newer"), (60, 10, None))
     rows[5] = (5, 30, "newer")
     del rows[60]
     assert read(table) == sorted(rows.values())
     assert [len(search.later) for search in searches] == [2, 1]  # commits whose keys were searched
     assert (60, 10, "tie") in read(table, version=before)
-    put(table, (6, 30, "newer"))
+    put_or_delete(table, (6, 30, "newer"))
     table.compact("resolve") if tiered_fmt != "delta" else table.compact(full=True)
-    put(table, (6, 20, "late"), (7, 20, None), (3, 12, "late"))
+    put_or_delete(table, (6, 20, "late"), (7, 20, None), (3, 12, "late"))
     rows[6] = (6, 30, "newer")
     del rows[7]
     assert read(table) == sorted(rows.values())
@@ -96,8 +96,8 @@ def test_a_version_is_searched_once_and_the_next_one_goes_on(
 
 
 def test_who_asks_for_keys_looks_for_these_alone(session: Session, searches: list[Search]) -> None:
-    table = made(session, "parquet")
-    put(table, (1, 20, "new"), (2, 5, "late"))
+    table = with_base(session, "parquet")
+    put_or_delete(table, (1, 20, "new"), (2, 5, "late"))
     assert read(table, where="id = 1") == [(1, 20, "new")]
     assert [r.v for r in session.sql(f"SELECT v FROM {table.name} WHERE id = 2").collect()] == ["base"]
     searched = [search.only for search in searches if isinstance(search.only, Keys)]
@@ -111,8 +111,8 @@ def test_who_asks_for_keys_looks_for_these_alone(session: Session, searches: lis
 def test_who_asks_for_other_rows_or_from_afar_starts_no_search(
     session: Session, searches: list[Search], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = made(session, "parquet")
-    put(table, (1, 20, "new"), (2, 5, "late"))
+    table = with_base(session, "parquet")
+    put_or_delete(table, (1, 20, "new"), (2, 5, "late"))
     assert read(table, where="id < 2") == [(0, 10, "base"), (1, 20, "new")]
     assert joins(table, where="id < 2")
     with MOST_LOOKED_AT.set_to(3):
@@ -133,8 +133,8 @@ def test_new_options_are_a_new_search(
 ) -> None:
     if by_a_job:  # as on a cluster
         monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
-    table = made(session, "parquet")
-    put(table, (1, 20, "new"), (1, 5, "late"))
+    table = with_base(session, "parquet")
+    put_or_delete(table, (1, 20, "new"), (1, 5, "late"))
     assert read(table)[1] == (1, 20, "new")
     session.sql(f"ALTER TABLE {table.name} RENAME COLUMN v TO w")
     session.sql(f"ALTER TABLE {table.name} ADD COLUMN v STRING")
@@ -144,10 +144,10 @@ def test_new_options_are_a_new_search(
 
 
 def test_a_file_that_is_gone_is_told_as_ever(session: Session, searches: list[Search]) -> None:
-    table = made(session, "parquet")
-    put(table, (1, 20, "new"))
+    table = with_base(session, "parquet")
+    put_or_delete(table, (1, 20, "new"))
     lost = Path(next(f for f in table.to_df().inputFiles() if "/_trinity" not in f).removeprefix("file://"))
-    put(table, (1, 30, "newer"))
+    put_or_delete(table, (1, 30, "newer"))
     lost.unlink()
     with pytest.raises(TrinityError, match=lost.name) as error:
         read(table)
@@ -161,7 +161,7 @@ def test_what_python_workers_cannot_do_is_done_by_a_join(session: Session, monke
 
     monkeypatch.setattr(executor, "run_on_spark", without_python)
     monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
-    table = made(session, "parquet")
-    put(table, (1, 20, "new"))
+    table = with_base(session, "parquet")
+    put_or_delete(table, (1, 20, "new"))
     assert read(table)[1] == (1, 20, "new")
     assert joins(table)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import trinity
-from tests.support.sql_target import make_target, refused, rows
+from tests.support.sql_target import make_target, refusal_of, rows_of
 from trinity import Session
 from trinity.memory import MemoryMetadata
 from trinity.spi import MergeTableHandle
@@ -71,7 +71,7 @@ def test_the_seeds_example(session: Session, tiered_fmt: str, kind: str, dialect
         "('Zed', 4, 'Zurich')"
     )
     assert changed(session, SEED_003, dialect) == (2, 1, 1)
-    found = [(c, float(p), a) for c, p, a in rows(session, "accounts")]
+    found = [(c, float(p), a) for c, p, a in rows_of(session, "accounts")]
     assert found == [("Bob", 10.0, "York"), ("Joe Shmoe", 110.0, "Boston"), ("Zed", 4.0, "Zurich")]
 
 
@@ -89,7 +89,7 @@ def test_the_first_clause_that_holds_wins(sql: Session) -> None:
         WHEN NOT MATCHED BY SOURCE THEN DELETE
         """,
     ) == (2, 0, 1)
-    assert rows(sql) == [(1, 10, "first"), (2, 20, "b"), (3, 31, "alone"), (4, None, "new")]
+    assert rows_of(sql) == [(1, 10, "first"), (2, 20, "b"), (3, 31, "alone"), (4, None, "new")]
 
 
 def test_a_clause_that_no_row_reaches_is_refused(sql: Session) -> None:
@@ -97,12 +97,12 @@ def test_a_clause_that_no_row_reaches_is_refused(sql: Session) -> None:
         "MERGE INTO t USING (SELECT id, v + 1 AS v, 'x' AS n FROM t) s ON t.id = s.id "
         "WHEN MATCHED AND t.id = 1 THEN UPDATE SET * WHEN MATCHED THEN DO NOTHING"
     )
-    error = refused(sql, f"{merge} WHEN MATCHED THEN DELETE")
+    error = refusal_of(sql, f"{merge} WHEN MATCHED THEN DELETE")
     assert error.code == "INVALID_ARGUMENTS"
     assert "WHEN MATCHED THEN DO NOTHING takes every row" in error.message
-    assert rows(sql) == START
+    assert rows_of(sql) == START
     assert changed(sql, f"{merge} WHEN NOT MATCHED THEN INSERT *") == (1, 0, 0)
-    assert rows(sql) == [(1, 11, "x"), (2, 20, "b"), (3, 30, None)]
+    assert rows_of(sql) == [(1, 11, "x"), (2, 20, "b"), (3, 30, None)]
 
 
 @pytest.mark.full
@@ -113,16 +113,16 @@ def test_sources(sql: Session) -> None:
     merge = "MERGE INTO t USING {} ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.w"
     for source in ("parquet.default.elsewhere s", "frame AS s", "(SELECT id, 300 AS w FROM t WHERE id = 3) s"):
         assert changed(sql, merge.format(source)) == (1, 0, 0)
-    assert [r[1] for r in rows(sql)] == [100, 200, 300]
+    assert [r[1] for r in rows_of(sql)] == [100, 200, 300]
     assert changed(sql, merge.format("(VALUES (1, 1)) AS s(id, w)")) == (1, 0, 0)
     assert changed(sql, f"WITH c(id, w) AS (VALUES (2, 2)), s AS (SELECT * FROM c) {merge.format('s')}") == (1, 0, 0)
     assert changed(sql, merge.format("(WITH c AS (SELECT 3 AS id, 3 AS w) SELECT * FROM c) s")) == (1, 0, 0)
-    assert [r[1] for r in rows(sql)] == [1, 2, 3]
+    assert [r[1] for r in rows_of(sql)] == [1, 2, 3]
     assert changed(sql, "MERGE INTO t USING t s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v * 10") == (3, 0, 0)
     joined = "frame a JOIN parquet.default.elsewhere b ON a.id < b.id"
     merge = f"MERGE INTO t USING {joined} ON t.id = a.id WHEN MATCHED THEN UPDATE SET v = a.w + b.w, n = DEFAULT"
     assert changed(sql, merge) == (1, 0, 0)
-    assert rows(sql) == [(1, 10, "a"), (2, 900, "none"), (3, 30, None)]
+    assert rows_of(sql) == [(1, 10, "a"), (2, 900, "none"), (3, 30, None)]
     sql.spark.catalog.dropTempView("frame")
 
 
@@ -138,7 +138,7 @@ def test_subqueries(sql: Session) -> None:
             INSERT (id, v) VALUES (id, (SELECT max(w) FROM u x WHERE x.id = s.id))
     """
     assert changed(sql, merge) == (1, 0, 1)
-    assert rows(sql) == [(1, 18, "a!"), (2, 20, "b"), (3, 30, None), (4, 7, "none")]
+    assert rows_of(sql) == [(1, 18, "a!"), (2, 20, "b"), (3, 30, None), (4, 7, "none")]
 
 
 def test_conditions_of_the_join(sql: Session) -> None:
@@ -149,13 +149,13 @@ def test_conditions_of_the_join(sql: Session) -> None:
         "WHEN MATCHED THEN UPDATE SET v = v + low WHEN NOT MATCHED THEN INSERT (id) VALUES (low)"
     )
     assert changed(sql, ranges) == (2, 0, 1)
-    assert rows(sql) == [(1, 10, "a"), (2, 22, "b"), (3, 32, None), (9, None, "none")]
+    assert rows_of(sql) == [(1, 10, "a"), (2, 22, "b"), (3, 32, None), (9, None, "none")]
     nulls = (
         "MERGE INTO t USING (VALUES (CAST(NULL AS STRING), 5), ('a', 6)) AS s(n, id) ON t.n = s.n "
         "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, n) VALUES (id, n)"
     )
     assert changed(sql, nulls) == (0, 1, 1)
-    assert [r[0] for r in rows(sql)] == [2, 3, 5, 9]
+    assert [r[0] for r in rows_of(sql)] == [2, 3, 5, 9]
 
 
 def test_a_row_that_two_source_rows_select(sql: Session) -> None:
@@ -165,7 +165,7 @@ def test_a_row_that_two_source_rows_select(sql: Session) -> None:
         "WHEN MATCHED AND w < 3 THEN DELETE",
         "WHEN MATCHED AND w = 1 THEN UPDATE SET v = w WHEN MATCHED AND w = 2 THEN DELETE",
     ):
-        assert refused(sql, source + clauses).code == "MERGE_TARGET_ROW_MULTIPLE_MATCHES"
+        assert refusal_of(sql, source + clauses).code == "MERGE_TARGET_ROW_MULTIPLE_MATCHES"
     assert changed(sql, source + "WHEN MATCHED AND w > 7 THEN DELETE") == (0, 0, 0)
     assert changed(sql, source + "WHEN MATCHED AND w < 3 THEN DO NOTHING WHEN MATCHED THEN DELETE") == (0, 1, 0)
     only = "MERGE INTO t USING (VALUES (2), (2), (9)) AS s(id) ON t.id = s.id WHEN MATCHED THEN DELETE"
@@ -180,12 +180,12 @@ def test_unmatched_duplicates(sql: Session, kind: str) -> None:
         "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (id, w)"
     )
     if kind == "keyed":
-        error = refused(sql, merge)
+        error = refusal_of(sql, merge)
         assert error.code == "CONSTRAINT_VIOLATION"
         assert "7" in error.message
     else:
         assert changed(sql, merge) == (0, 0, 2)
-        assert [r for r in rows(sql) if r[0] == 7] == [(7, 1, "none"), (7, 2, "none")]
+        assert [r for r in rows_of(sql) if r[0] == 7] == [(7, 1, "none"), (7, 2, "none")]
 
 
 def test_right_hand_sides_see_old_values(sql: Session) -> None:
@@ -193,13 +193,13 @@ def test_right_hand_sides_see_old_values(sql: Session) -> None:
     sql.sql("INSERT INTO s2 VALUES (1, 5, 'p'), (4, 6, 'q')")
     swap = "MERGE INTO T USING s2 ON T.ID = s2.id WHEN MATCHED THEN UPDATE SET N = CAST(t.v AS STRING), v = length(t.N)"
     assert changed(sql, swap) == (1, 0, 0)
-    assert rows(sql)[0] == (1, 1, "10")
+    assert rows_of(sql)[0] == (1, 1, "10")
     merge = "MERGE INTO t USING s2 ON t.id = s2.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     assert changed(sql, merge) == (1, 0, 1)
-    assert rows(sql) == [(1, 5, "p"), (2, 20, "b"), (3, 30, None), (4, 6, "q")]
+    assert rows_of(sql) == [(1, 5, "p"), (2, 20, "b"), (3, 30, None), (4, 6, "q")]
     merge = "MERGE INTO t USING s2 ON FALSE WHEN NOT MATCHED AND v = 5 THEN INSERT VALUES (10, DEFAULT, DEFAULT)"
     assert changed(sql, merge) == (0, 0, 1)
-    assert (10, None, "none") in rows(sql)
+    assert (10, None, "none") in rows_of(sql)
 
 
 @pytest.mark.full
@@ -207,30 +207,33 @@ def test_values_are_assigned_as_insert_does(sql: Session) -> None:
     merge = "MERGE INTO t USING (SELECT {} AS x) s ON t.id = 1 WHEN MATCHED THEN UPDATE SET v = x"
     for value in ("CAST(7 AS BIGINT)", "CAST(8 AS DOUBLE)", "CAST(9 AS DECIMAL(10, 2))"):
         assert changed(sql, merge.format(value)) == (1, 0, 0)
-    assert rows(sql)[0] == (1, 9, "a")
-    error = refused(sql, merge.format("CAST(3000000000 AS BIGINT)"))
+    assert rows_of(sql)[0] == (1, 9, "a")
+    error = refusal_of(sql, merge.format("CAST(3000000000 AS BIGINT)"))
     assert error.code == "NUMERIC_VALUE_OUT_OF_RANGE"
     assert "3000000000" in error.message
-    error = refused(sql, merge.format("'12'"))
+    error = refusal_of(sql, merge.format("'12'"))
     assert error.code == "TYPE_MISMATCH"
     assert "'v'" in error.message
-    assert refused(sql, "MERGE INTO t USING t s ON t.id WHEN MATCHED THEN DELETE").code == "TYPE_MISMATCH"
+    assert refusal_of(sql, "MERGE INTO t USING t s ON t.id WHEN MATCHED THEN DELETE").code == "TYPE_MISMATCH"
     assert (
-        refused(sql, "MERGE INTO t USING t s ON t.id = s.id WHEN MATCHED AND s.v THEN DELETE").code == "TYPE_MISMATCH"
+        refusal_of(sql, "MERGE INTO t USING t s ON t.id = s.id WHEN MATCHED AND s.v THEN DELETE").code
+        == "TYPE_MISMATCH"
     )
 
 
 @pytest.mark.full
 def test_rows_that_no_table_may_hold(sql: Session) -> None:
     merge = "MERGE INTO t USING (VALUES (1, NULL), (8, 8)) AS s(k, id) ON t.id = s.k "
-    error = refused(sql, merge + "WHEN MATCHED THEN UPDATE SET id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (8)")
+    error = refusal_of(
+        sql, merge + "WHEN MATCHED THEN UPDATE SET id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (8)"
+    )
     assert error.code == "CONSTRAINT_VIOLATION"
     assert "id" in error.message
-    error = refused(sql, merge + "WHEN NOT MATCHED THEN INSERT (v) VALUES (1)")
+    error = refusal_of(sql, merge + "WHEN NOT MATCHED THEN INSERT (v) VALUES (1)")
     assert error.code == "CONSTRAINT_VIOLATION"
     # a row that no clause selects may break any rule
     assert changed(sql, merge + "WHEN MATCHED AND s.id IS NOT NULL THEN UPDATE SET id = s.id") == (0, 0, 0)
-    error = refused(
+    error = refusal_of(
         sql,
         "MERGE INTO t USING (VALUES (1)) AS s(k) ON t.id = s.k "
         "WHEN MATCHED THEN UPDATE SET v = (SELECT x FROM VALUES (1), (2) AS y(x))",
@@ -261,7 +264,7 @@ def test_rows_move_between_partitions(session: Session, fmt: str, kind: str) -> 
         WHEN NOT MATCHED THEN INSERT (id, p) VALUES (id, p)
     """
     assert changed(session, merge) == (1, 1, 1)
-    assert rows(session) == [(1, "c", 11), (2, "a", 2), (4, "d", None)]
+    assert rows_of(session) == [(1, "c", 11), (2, "a", 2), (4, "d", None)]
     assert [r[0] for r in session.sql("SELECT id FROM t WHERE p = 'a'").collect()] == [2]
 
 
@@ -273,7 +276,7 @@ def test_explain(sql: Session, kind: str) -> None:
     assert text is not None
     for part in ("DELETE_ROW_AND_INSERT_ROW", "layout", "RIGHT JOIN", "case 0", "case 1", "Physical Plan"):
         assert part in text[0]
-    assert rows(sql) == START
+    assert rows_of(sql) == START
 
 
 def test_files_that_no_source_row_can_touch_are_not_read(session: Session, tiered_fmt: str) -> None:
@@ -316,7 +319,7 @@ def test_the_builder_takes_columns(session: Session, fmt: str) -> None:
         .execute()
     )
     assert (counts.updated, counts.deleted, counts.inserted) == (2, 1, 0)
-    assert rows(session, "t") == [(1, "x"), (2, "second")]
+    assert rows_of(session, "t") == [(1, "x"), (2, "second")]
 
 
 @pytest.mark.full
@@ -342,6 +345,6 @@ def test_an_adapter_that_asks_for_no_layout(spark: SparkSession, monkeypatch: py
                 WHEN MATCHED THEN UPDATE SET id = t.id + 1000, v = s.v WHEN NOT MATCHED THEN INSERT *""",
         ) == (25, 25, 50)
         kept = [(k, 0) for k in range(50)] + [(k, 1) for k in range(100, 150)]
-        assert rows(session) == sorted(kept + [(k + 1000, 1) for k in range(51, 100, 2)], key=repr)
+        assert rows_of(session) == sorted(kept + [(k + 1000, 1) for k in range(51, 100, 2)], key=repr)
         assert session.sql("UPDATE t SET v = v + 1").first() == (125, 125, 0, 0)
         assert session.sql("SELECT sum(v), count(*) FROM t").first() == (200, 125)

@@ -19,7 +19,7 @@ from trinity.syntax.types import type_text
 pytestmark = pytest.mark.inner
 
 
-def refused(code: str, text: str, dialect: str = "spark") -> str:
+def not_parsed(code: str, text: str, dialect: str = "spark") -> str:
     with pytest.raises(TrinityError) as caught:
         single(text, dialect)
     assert caught.value.code == code
@@ -38,23 +38,23 @@ def test_one_statement_with_semicolon_and_comments(text: str) -> None:
 
 
 def test_two_statements_point_to_script() -> None:
-    assert "session.script()" in refused("SYNTAX_ERROR", "SELECT 1;\nSELECT 2")
+    assert "session.script()" in not_parsed("SYNTAX_ERROR", "SELECT 1;\nSELECT 2")
 
 
 @pytest.mark.parametrize("text", ["", "  ;", "-- only a comment"])
 def test_no_statement(text: str) -> None:
-    assert "no statement" in refused("SYNTAX_ERROR", text)
+    assert "no statement" in not_parsed("SYNTAX_ERROR", text)
 
 
 def test_syntax_errors_say_where() -> None:
-    message = refused("SYNTAX_ERROR", "SELECT a\nFROM t\nWHERE a = = 1")
+    message = not_parsed("SYNTAX_ERROR", "SELECT a\nFROM t\nWHERE a = = 1")
     assert message.startswith("Line 3, column")
     assert ">>>" in message
-    assert "Line 2" in refused("SYNTAX_ERROR", "SELECT\n'never closed")
+    assert "Line 2" in not_parsed("SYNTAX_ERROR", "SELECT\n'never closed")
 
 
 def test_unknown_dialect_names_the_nearest() -> None:
-    assert "'trino'" in refused("INVALID_ARGUMENTS", "SELECT 1", "trini")
+    assert "'trino'" in not_parsed("INVALID_ARGUMENTS", "SELECT 1", "trini")
 
 
 def test_doubled_quotes_are_one_quote_in_spark_4() -> None:

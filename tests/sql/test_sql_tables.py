@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.tables import query
 from trinity.errors import TrinityError
 from trinity.session import Session
 
@@ -30,11 +30,7 @@ def sales(session: Session, fmt: str) -> Session:
     return session
 
 
-def rows(session: Session, text: str, dialect: str = "spark") -> list[tuple[Any, ...]]:
-    return [tuple(r) for r in session.sql(text, dialect=dialect).collect()]
-
-
-def refused(session: Session, code: str, text: str, dialect: str = "spark") -> str:
+def sql_refusal(session: Session, code: str, text: str, dialect: str = "spark") -> str:
     with pytest.raises(TrinityError) as caught:
         session.sql(text, dialect=dialect)
     assert caught.value.code == code, caught.value
@@ -51,18 +47,18 @@ def test_schemas(session: Session, fmt: str) -> None:
     assert (session.current_catalog, session.current_schema) == (fmt, "default")
     session.sql("CREATE SCHEMA a")
     session.sql("CREATE DATABASE IF NOT EXISTS a;")
-    refused(session, "SCHEMA_ALREADY_EXISTS", "CREATE SCHEMA a")
-    assert rows(session, f"SHOW SCHEMAS IN {fmt}") == [("a",), ("default",)]
-    assert rows(session, "SHOW DATABASES LIKE 'a*|x'") == [("a",)]
+    sql_refusal(session, "SCHEMA_ALREADY_EXISTS", "CREATE SCHEMA a")
+    assert query(session, f"SHOW SCHEMAS IN {fmt}") == [("a",), ("default",)]
+    assert query(session, "SHOW DATABASES LIKE 'a*|x'") == [("a",)]
     session.sql("USE A -- any case")
     session.sql("CREATE TABLE t (a INT)")
-    refused(session, "SCHEMA_NOT_EMPTY", "DROP SCHEMA a")
-    assert rows(session, "SHOW TABLES") == [("a", "t", False)]
+    sql_refusal(session, "SCHEMA_NOT_EMPTY", "DROP SCHEMA a")
+    assert query(session, "SHOW TABLES") == [("a", "t", False)]
     session.sql("DROP SCHEMA a CASCADE")
     session.sql("DROP SCHEMA IF EXISTS a")
-    refused(session, "SCHEMA_NOT_FOUND", "DROP SCHEMA a")
-    assert "'default'" in refused(session, "SCHEMA_NOT_FOUND", "USE defalt")
-    refused(session, "CATALOG_NOT_FOUND", "CREATE SCHEMA nowhere.a")
+    sql_refusal(session, "SCHEMA_NOT_FOUND", "DROP SCHEMA a")
+    assert "'default'" in sql_refusal(session, "SCHEMA_NOT_FOUND", "USE defalt")
+    sql_refusal(session, "CATALOG_NOT_FOUND", "CREATE SCHEMA nowhere.a")
 
 
 def test_use_takes_a_catalog_too(session: Session) -> None:
@@ -70,7 +66,7 @@ def test_use_takes_a_catalog_too(session: Session) -> None:
     assert (session.current_catalog, session.current_schema) == ("iceberg", "default")
     session.sql("USE SCHEMA parquet.default")
     assert (session.current_catalog, session.current_schema) == ("parquet", "default")
-    assert rows(session, "SHOW CATALOGS") == [("delta",), ("iceberg",), ("parquet",)]
+    assert query(session, "SHOW CATALOGS") == [("delta",), ("iceberg",), ("parquet",)]
 
 
 # -- CREATE, DROP, ALTER, SHOW --------------------------------------------------------------------------
@@ -84,19 +80,19 @@ def test_show_create_table_runs_again(session: Session, fmt: str) -> None:
         f"s STRUCT<a: INT, `{spaced}`: ARRAY<STRING>>, d DECIMAL, w BIGINT, PRIMARY KEY (k)) "
         f"USING {fmt} TBLPROPERTIES ('watermark-key' = 'w', tombstone.retention = '3 days') COMMENT 'a table'"
     )
-    text = rows(session, f"SHOW CREATE TABLE {fmt}.default.t")[0][0]
+    text = query(session, f"SHOW CREATE TABLE {fmt}.default.t")[0][0]
     assert "_trinity_" not in text
     assert "PRIMARY KEY (k) NOT ENFORCED" in text
     before = session.table(f"{fmt}.default.t").definition
     session.sql(f"DROP TABLE {fmt}.default.t")
     session.sql(text)
     assert session.table(f"{fmt}.default.t").definition == before
-    assert rows(session, f"SHOW CREATE TABLE {fmt}.default.t")[0][0] == text
+    assert query(session, f"SHOW CREATE TABLE {fmt}.default.t")[0][0] == text
 
 
 def test_names_that_delta_does_not_allow(session: Session) -> None:
     for text in ("`b c` INT", "s STRUCT<a: ARRAY<STRUCT<`x;y`: INT>>>"):
-        assert "Delta" in refused(session, "NOT_SUPPORTED", f"CREATE TABLE delta.default.t ({text})")
+        assert "Delta" in sql_refusal(session, "NOT_SUPPORTED", f"CREATE TABLE delta.default.t ({text})")
 
 
 @pytest.mark.tiered
@@ -109,11 +105,11 @@ def test_describe_and_show_columns(sales: Session, fmt: str) -> None:
         ("amount", "decimal(10,2)", None),
         ("note", "string", None),
     ]
-    assert rows(sales, "SHOW COLUMNS IN orders") == [("id",), ("ts",), ("amount",), ("note",)]
-    detail = {r[0]: r[1] for r in rows(sales, "DESC EXTENDED orders")}
+    assert query(sales, "SHOW COLUMNS IN orders") == [("id",), ("ts",), ("amount",), ("note",)]
+    detail = {r[0]: r[1] for r in query(sales, "DESC EXTENDED orders")}
     assert (detail["Provider"], detail["Primary Key"]) == (fmt, "id")
-    assert rows(sales, "SHOW TBLPROPERTIES orders") == [("watermark-key", "ts")]
-    refused(sales, "TABLE_NOT_FOUND", f"DESCRIBE {fmt}.sales.nope")
+    assert query(sales, "SHOW TBLPROPERTIES orders") == [("watermark-key", "ts")]
+    sql_refusal(sales, "TABLE_NOT_FOUND", f"DESCRIBE {fmt}.sales.nope")
 
 
 @pytest.mark.tiered
@@ -133,19 +129,21 @@ def test_trino_and_flink_spellings(session: Session, fmt: str) -> None:
 
 @pytest.mark.tiered
 def test_create_table_refusals(sales: Session, fmt: str, tmp_path: Path) -> None:
-    refused(sales, "TABLE_ALREADY_EXISTS", "CREATE TABLE orders (a INT)")
+    sql_refusal(sales, "TABLE_ALREADY_EXISTS", "CREATE TABLE orders (a INT)")
     sales.sql("CREATE TABLE IF NOT EXISTS orders (a INT)")
-    refused(sales, "SCHEMA_NOT_FOUND", "CREATE TABLE nowhere.t (a INT)")
-    refused(sales, "DUPLICATE_COLUMN_NAME", "CREATE TABLE t (a INT, A INT)")
-    refused(sales, "COLUMN_NOT_FOUND", "CREATE TABLE t (a INT, PRIMARY KEY (b))")
-    refused(sales, "INVALID_ARGUMENTS", f"CREATE TABLE t (a INT) LOCATION '{tmp_path}/missing'")
-    refused(sales, "NOT_SUPPORTED", "CREATE TEMPORARY TABLE t (a INT)")
-    refused(sales, "NOT_SUPPORTED", "CREATE VIEW t AS SELECT 1")
+    sql_refusal(sales, "SCHEMA_NOT_FOUND", "CREATE TABLE nowhere.t (a INT)")
+    sql_refusal(sales, "DUPLICATE_COLUMN_NAME", "CREATE TABLE t (a INT, A INT)")
+    sql_refusal(sales, "COLUMN_NOT_FOUND", "CREATE TABLE t (a INT, PRIMARY KEY (b))")
+    sql_refusal(sales, "INVALID_ARGUMENTS", f"CREATE TABLE t (a INT) LOCATION '{tmp_path}/missing'")
+    sql_refusal(sales, "NOT_SUPPORTED", "CREATE TEMPORARY TABLE t (a INT)")
+    sql_refusal(sales, "NOT_SUPPORTED", "CREATE VIEW t AS SELECT 1")
     other = "delta" if fmt != "delta" else "iceberg"
-    assert other in refused(sales, "NOT_SUPPORTED", f"CREATE TABLE t (a INT) USING {other}")
-    message = refused(sales, "INVALID_TABLE_PROPERTY", "CREATE TABLE t (a INT PRIMARY KEY) WITH ('watermark-kee'='a')")
+    assert other in sql_refusal(sales, "NOT_SUPPORTED", f"CREATE TABLE t (a INT) USING {other}")
+    message = sql_refusal(
+        sales, "INVALID_TABLE_PROPERTY", "CREATE TABLE t (a INT PRIMARY KEY) WITH ('watermark-kee'='a')"
+    )
     assert "watermark-key" in message
-    assert rows(sales, "SHOW TABLES") == [("sales", "orders", False)]
+    assert query(sales, "SHOW TABLES") == [("sales", "orders", False)]
 
 
 @pytest.mark.tiered
@@ -156,37 +154,37 @@ def test_create_table_as_select(sales: Session, fmt: str) -> None:
     )
     assert made.columns == COUNTS
     assert made.collect()[0].num_inserted_rows == 2
-    assert rows(sales, "SELECT * FROM copy ORDER BY id") == [(1, 10, "A"), (2, 20, None)]
+    assert query(sales, "SELECT * FROM copy ORDER BY id") == [(1, 10, "A"), (2, 20, None)]
     sales.sql("INSERT INTO copy VALUES (1, 9, 'late'), (2, 21, 'newer')")
-    assert rows(sales, "SELECT * FROM copy ORDER BY id") == [(1, 10, "A"), (2, 21, "newer")]
+    assert query(sales, "SELECT * FROM copy ORDER BY id") == [(1, 10, "A"), (2, 21, "newer")]
     sales.sql("CREATE TABLE plain (x, y) AS SELECT id, note FROM orders")
-    assert rows(sales, "SELECT x FROM plain ORDER BY x") == [(1,), (2,), (3,)]
-    refused(sales, "CONSTRAINT_VIOLATION", "CREATE TABLE bad (PRIMARY KEY (k)) AS SELECT CAST(NULL AS INT) AS k")
-    refused(sales, "TYPE_MISMATCH", "CREATE TABLE bad AS SELECT NULL AS k")
-    assert [r[1] for r in rows(sales, "SHOW TABLES")] == ["copy", "orders", "plain"]
+    assert query(sales, "SELECT x FROM plain ORDER BY x") == [(1,), (2,), (3,)]
+    sql_refusal(sales, "CONSTRAINT_VIOLATION", "CREATE TABLE bad (PRIMARY KEY (k)) AS SELECT CAST(NULL AS INT) AS k")
+    sql_refusal(sales, "TYPE_MISMATCH", "CREATE TABLE bad AS SELECT NULL AS k")
+    assert [r[1] for r in query(sales, "SHOW TABLES")] == ["copy", "orders", "plain"]
 
 
 def test_drop_table(sales: Session) -> None:
     sales.sql("DROP TABLE orders")
     sales.sql("DROP TABLE IF EXISTS orders")
-    refused(sales, "TABLE_NOT_FOUND", "DROP TABLE orders")
+    sql_refusal(sales, "TABLE_NOT_FOUND", "DROP TABLE orders")
 
 
 def test_alter_table(sales: Session) -> None:
     sales.sql("ALTER TABLE orders ADD COLUMNS (x INT COMMENT 'new', y ARRAY<STRING>)")
     sales.sql("ALTER TABLE orders ADD COLUMN z DATE")
-    assert [r[0] for r in rows(sales, "SHOW COLUMNS IN orders")] == ["id", "ts", "amount", "note", "x", "y", "z"]
+    assert [r[0] for r in query(sales, "SHOW COLUMNS IN orders")] == ["id", "ts", "amount", "note", "x", "y", "z"]
     sales.sql("INSERT INTO orders (id, ts, x) VALUES (4, 40, 5)")
-    assert rows(sales, "SELECT id, x, y, z FROM orders WHERE id IN (1, 4) ORDER BY id") == [
+    assert query(sales, "SELECT id, x, y, z FROM orders WHERE id IN (1, 4) ORDER BY id") == [
         (1, None, None, None),
         (4, 5, None, None),
     ]
-    refused(sales, "COLUMN_ALREADY_EXISTS", "ALTER TABLE orders ADD COLUMN X INT")
+    sql_refusal(sales, "COLUMN_ALREADY_EXISTS", "ALTER TABLE orders ADD COLUMN X INT")
     sales.sql("ALTER TABLE orders SET TBLPROPERTIES ('tombstone.retention' = '3 days')")
     sales.sql("ALTER TABLE orders SET PROPERTIES comment = 'hello'", dialect="trino")
     assert sales.table("orders").properties["tombstone.retention"] == "3 days"
     assert sales.table("orders").properties["comment"] == "hello"
-    refused(sales, "INVALID_TABLE_PROPERTY", "ALTER TABLE orders SET TBLPROPERTIES ('nope' = 'x')")
+    sql_refusal(sales, "INVALID_TABLE_PROPERTY", "ALTER TABLE orders SET TBLPROPERTIES ('nope' = 'x')")
 
 
 # -- INSERT and DELETE ----------------------------------------------------------------------------------
@@ -197,7 +195,7 @@ def test_insert_counts_defaults_and_null(sales: Session) -> None:
     inserted = sales.sql("INSERT INTO orders (id, note) VALUES (5, 'it''s')")
     assert inserted.columns == COUNTS
     assert [tuple(r) for r in inserted.collect()] == [(1, 0, 0, 1)]
-    assert rows(sales, "SELECT * FROM orders ORDER BY id") == [
+    assert query(sales, "SELECT * FROM orders ORDER BY id") == [
         (1, 10, Decimal("2.50"), "a"),
         (2, 20, Decimal("1.50"), None),
         (3, None, Decimal("7.00"), "c"),
@@ -210,7 +208,7 @@ def test_insert_keeps_the_order_of_values(session: Session, fmt: str) -> None:
     session.sql(f"CREATE TABLE {fmt}.default.t (k INT PRIMARY KEY, v INT)")
     values = ", ".join(f"({n % 3}, {n})" for n in range(50))
     session.sql(f"INSERT INTO {fmt}.default.t VALUES {values}")
-    assert rows(session, f"SELECT * FROM {fmt}.default.t ORDER BY k") == [(0, 48), (1, 49), (2, 47)]
+    assert query(session, f"SELECT * FROM {fmt}.default.t ORDER BY k") == [(0, 48), (1, 49), (2, 47)]
 
 
 @pytest.mark.tiered
@@ -218,7 +216,7 @@ def test_insert_from_queries(sales: Session) -> None:
     sales.sql("INSERT INTO orders (note, id, ts) SELECT concat(note, note), id, ts + 1 FROM orders WHERE id = 1")
     sales.sql("WITH q AS (SELECT 9 AS id) INSERT INTO orders (id) SELECT id FROM q")
     sales.sql("INSERT INTO orders BY NAME SELECT 'named' AS note, 8 AS id")
-    assert rows(sales, "SELECT id, note FROM orders WHERE id IN (1, 8, 9) ORDER BY id") == [
+    assert query(sales, "SELECT id, note FROM orders WHERE id IN (1, 8, 9) ORDER BY id") == [
         (1, "aa"),
         (8, "named"),
         (9, None),
@@ -226,21 +224,21 @@ def test_insert_from_queries(sales: Session) -> None:
     sales.sql("CREATE TABLE plain (id INT, note STRING)")
     sales.sql("INSERT INTO plain SELECT id, note FROM orders WHERE id = 1")
     sales.sql("INSERT INTO plain TABLE plain")
-    assert rows(sales, "SELECT * FROM plain") == [(1, "aa"), (1, "aa")]
+    assert query(sales, "SELECT * FROM plain") == [(1, "aa"), (1, "aa")]
 
 
 @pytest.mark.tiered
 def test_insert_refusals_change_nothing(sales: Session) -> None:
     before = sales.table("orders").splits().version
-    refused(sales, "TYPE_MISMATCH", "INSERT INTO orders VALUES (1)")
-    refused(sales, "TYPE_MISMATCH", "INSERT INTO orders (id, ts) SELECT 1, 2, 3")
-    assert "'note'" in refused(sales, "COLUMN_NOT_FOUND", "INSERT INTO orders (id, nota) VALUES (1, 'x')")
-    refused(sales, "DUPLICATE_COLUMN_NAME", "INSERT INTO orders (id, ID) VALUES (1, 2)")
-    refused(sales, "TYPE_MISMATCH", "INSERT INTO orders (id) VALUES ('1')")
-    refused(sales, "CONSTRAINT_VIOLATION", "INSERT INTO orders (id) VALUES (NULL)")
-    refused(sales, "CONSTRAINT_VIOLATION", "INSERT INTO orders (ts) VALUES (1)")
-    refused(sales, "NOT_SUPPORTED", "INSERT OVERWRITE orders SELECT * FROM orders")
-    refused(sales, "TABLE_NOT_FOUND", "INSERT INTO order VALUES (1)")
+    sql_refusal(sales, "TYPE_MISMATCH", "INSERT INTO orders VALUES (1)")
+    sql_refusal(sales, "TYPE_MISMATCH", "INSERT INTO orders (id, ts) SELECT 1, 2, 3")
+    assert "'note'" in sql_refusal(sales, "COLUMN_NOT_FOUND", "INSERT INTO orders (id, nota) VALUES (1, 'x')")
+    sql_refusal(sales, "DUPLICATE_COLUMN_NAME", "INSERT INTO orders (id, ID) VALUES (1, 2)")
+    sql_refusal(sales, "TYPE_MISMATCH", "INSERT INTO orders (id) VALUES ('1')")
+    sql_refusal(sales, "CONSTRAINT_VIOLATION", "INSERT INTO orders (id) VALUES (NULL)")
+    sql_refusal(sales, "CONSTRAINT_VIOLATION", "INSERT INTO orders (ts) VALUES (1)")
+    sql_refusal(sales, "NOT_SUPPORTED", "INSERT OVERWRITE orders SELECT * FROM orders")
+    sql_refusal(sales, "TABLE_NOT_FOUND", "INSERT INTO order VALUES (1)")
     assert sales.table("orders").splits().version == before
 
 
@@ -248,10 +246,10 @@ def test_insert_refusals_change_nothing(sales: Session) -> None:
 def test_delete(sales: Session) -> None:
     counts = sales.sql("DELETE FROM orders AS o WHERE o.id = 1 OR note = 'c'")
     assert [tuple(r) for r in counts.collect()] == [(2, 0, 2, 0)]
-    assert rows(sales, "SELECT id FROM orders") == [(2,)]
-    refused(sales, "COLUMN_NOT_FOUND", "DELETE FROM orders WHERE nope = 1")
+    assert query(sales, "SELECT id FROM orders") == [(2,)]
+    sql_refusal(sales, "COLUMN_NOT_FOUND", "DELETE FROM orders WHERE nope = 1")
     sales.sql("DELETE FROM orders")
-    assert rows(sales, "SELECT id FROM orders") == []
+    assert query(sales, "SELECT id FROM orders") == []
 
 
 # -- queries --------------------------------------------------------------------------------------------
@@ -267,29 +265,29 @@ def test_joins_over_catalogs(sales: Session, fmt: str) -> None:
         f"SELECT {fmt}.sales.orders.id, {other}.sales.orders.name FROM {fmt}.sales.orders "
         f"JOIN {other}.sales.orders ON {fmt}.sales.orders.id = {other}.sales.orders.id ORDER BY 1"
     )
-    assert rows(sales, text) == [(1, "one"), (3, "three")]
+    assert query(sales, text) == [(1, "one"), (3, "three")]
     text = (
         f"SELECT o.id, x.name FROM orders o LEFT JOIN {other}.sales.orders x ON o.id = x.id WHERE o.id <= 2 ORDER BY 1"
     )
-    assert rows(sales, text) == [(1, "one"), (2, None)]
+    assert query(sales, text) == [(1, "one"), (2, None)]
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_names_in_queries(sales: Session) -> None:
-    assert rows(sales, "SELECT orders.id FROM orders WHERE orders.id = 2") == [(2,)]
-    assert rows(sales, "SELECT sales.orders.id FROM SALES.Orders WHERE parquet.sales.orders.id = 2") == [(2,)]
-    assert rows(sales, "SELECT parquet.sales.orders.* FROM parquet.sales.orders WHERE id = 1")[0][:2] == (1, 10)
-    assert rows(sales, "WITH orders AS (SELECT 99 AS id) SELECT * FROM orders") == [(99,)]
+    assert query(sales, "SELECT orders.id FROM orders WHERE orders.id = 2") == [(2,)]
+    assert query(sales, "SELECT sales.orders.id FROM SALES.Orders WHERE parquet.sales.orders.id = 2") == [(2,)]
+    assert query(sales, "SELECT parquet.sales.orders.* FROM parquet.sales.orders WHERE id = 1")[0][:2] == (1, 10)
+    assert query(sales, "WITH orders AS (SELECT 99 AS id) SELECT * FROM orders") == [(99,)]
     shadowed = "WITH x AS (SELECT * FROM orders), orders AS (SELECT max(id) AS m FROM x) SELECT * FROM orders"
-    assert rows(sales, shadowed) == [(3,)]
+    assert query(sales, shadowed) == [(3,)]
     correlated = "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM orders i WHERE i.id = o.id + 1) ORDER BY id"
-    assert rows(sales, correlated) == [(1,), (2,)]
-    assert rows(sales, "SELECT /*+ BROADCAST(orders) */ count(*) FROM orders TABLESAMPLE (100 PERCENT)") == [(3,)]
-    assert rows(sales, "SELECT z.a FROM orders AS z(a, b, c, d) WHERE a = 1") == [(1,)]
-    assert rows(sales, "SELECT * FROM (SELECT id, ts FROM orders) PIVOT (max(ts) FOR id IN (1, 2))") == [(10, 20)]
-    assert rows(sales, "FROM orders |> WHERE id = 3 |> SELECT note") == [("c",)]
-    assert rows(sales, "SELECT 'FROM orders' AS `orders`, 1 /* FROM orders */") == [("FROM orders", 1)]
-    assert rows(sales, "SELECT id FROM orders WHERE id = 1 UNION ALL (SELECT id FROM orders WHERE id = 3)") == [
+    assert query(sales, correlated) == [(1,), (2,)]
+    assert query(sales, "SELECT /*+ BROADCAST(orders) */ count(*) FROM orders TABLESAMPLE (100 PERCENT)") == [(3,)]
+    assert query(sales, "SELECT z.a FROM orders AS z(a, b, c, d) WHERE a = 1") == [(1,)]
+    assert query(sales, "SELECT * FROM (SELECT id, ts FROM orders) PIVOT (max(ts) FOR id IN (1, 2))") == [(10, 20)]
+    assert query(sales, "FROM orders |> WHERE id = 3 |> SELECT note") == [("c",)]
+    assert query(sales, "SELECT 'FROM orders' AS `orders`, 1 /* FROM orders */") == [("FROM orders", 1)]
+    assert query(sales, "SELECT id FROM orders WHERE id = 1 UNION ALL (SELECT id FROM orders WHERE id = 3)") == [
         (1,),
         (3,),
     ]
@@ -297,10 +295,10 @@ def test_names_in_queries(sales: Session) -> None:
 
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_queries_that_only_spark_can_parse(sales: Session) -> None:
-    assert len(rows(sales, "TABLE orders")) == 3
-    assert rows(sales, "SELECT count(*) FROM orders WHERE EXISTS (TABLE orders)") == [(3,)]
+    assert len(query(sales, "TABLE orders")) == 3
+    assert query(sales, "SELECT count(*) FROM orders WHERE EXISTS (TABLE orders)") == [(3,)]
     text = "WITH o AS (TABLE orders) SELECT id FROM o WHERE id = (SELECT max(id) FROM parquet.sales.orders)"
-    assert rows(sales, text) == [(3,)]
+    assert query(sales, text) == [(3,)]
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])
@@ -317,14 +315,14 @@ def test_queries_are_lazy_and_pinned(sales: Session) -> None:
 def test_temp_views(sales: Session) -> None:
     try:
         sales.sql("CREATE TEMP VIEW big AS SELECT id, ts FROM orders WHERE id > 1")
-        refused(sales, "TABLE_ALREADY_EXISTS", "CREATE TEMP VIEW big AS SELECT 1")
-        assert rows(sales, "SELECT big.id FROM big JOIN orders USING (id) ORDER BY 1") == [(2,), (3,)]
+        sql_refusal(sales, "TABLE_ALREADY_EXISTS", "CREATE TEMP VIEW big AS SELECT 1")
+        assert query(sales, "SELECT big.id FROM big JOIN orders USING (id) ORDER BY 1") == [(2,), (3,)]
         sales.sql("CREATE OR REPLACE TEMPORARY VIEW orders (a) AS SELECT 77")
-        assert rows(sales, "SELECT a FROM orders") == [(77,)], "the caller's temp view wins over the current schema"
-        assert rows(sales, "SELECT count(*) FROM sales.orders") == [(3,)]
+        assert query(sales, "SELECT a FROM orders") == [(77,)], "the caller's temp view wins over the current schema"
+        assert query(sales, "SELECT count(*) FROM sales.orders") == [(3,)]
         sales.sql("DROP VIEW orders")
         sales.sql("CACHE TABLE cached AS SELECT id FROM orders")
-        assert rows(sales, "SELECT max(id) FROM cached") == [(3,)]
+        assert query(sales, "SELECT max(id) FROM cached") == [(3,)]
     finally:
         for view in ("big", "orders", "cached"):
             sales.spark.catalog.dropTempView(view)
@@ -335,51 +333,56 @@ def test_time_travel(sales: Session) -> None:
     version = sales.table("orders").splits().version
     sales.sql("INSERT INTO orders VALUES (1, 11, 0, 'new')")
     now = "SELECT note FROM orders {} WHERE id = 1"
-    assert rows(sales, now.format("")) == [("new",)]
+    assert query(sales, now.format("")) == [("new",)]
     for clause in ("VERSION AS OF {}", "FOR VERSION AS OF {} AS x", "SYSTEM_VERSION AS OF '{}'"):
-        assert rows(sales, now.format(clause.format(version))) == [("a",)]
-    assert rows(sales, f"SELECT note FROM orders FOR VERSION AS OF {version} WHERE id = 1", dialect="trino") == [("a",)]
-    assert rows(sales, now.format("TIMESTAMP AS OF current_timestamp() + INTERVAL 1 DAY")) == [("new",)]
+        assert query(sales, now.format(clause.format(version))) == [("a",)]
+    assert query(sales, f"SELECT note FROM orders FOR VERSION AS OF {version} WHERE id = 1", dialect="trino") == [
+        ("a",)
+    ]
+    assert query(sales, now.format("TIMESTAMP AS OF current_timestamp() + INTERVAL 1 DAY")) == [("new",)]
     both = f"SELECT a.note, b.note FROM orders a JOIN orders VERSION AS OF {version} b USING (id) WHERE a.id = 1"
-    assert rows(sales, both) == [("new", "a")]
-    refused(sales, "INVALID_ARGUMENTS", "SELECT * FROM orders VERSION AS OF 987654")
-    refused(sales, "INVALID_ARGUMENTS", "SELECT * FROM orders TIMESTAMP AS OF '2001-01-01 00:00:00'")
-    refused(sales, "INVALID_ARGUMENTS", "SELECT * FROM orders VERSION AS OF 'x'")
+    assert query(sales, both) == [("new", "a")]
+    sql_refusal(sales, "INVALID_ARGUMENTS", "SELECT * FROM orders VERSION AS OF 987654")
+    sql_refusal(sales, "INVALID_ARGUMENTS", "SELECT * FROM orders TIMESTAMP AS OF '2001-01-01 00:00:00'")
+    sql_refusal(sales, "INVALID_ARGUMENTS", "SELECT * FROM orders VERSION AS OF 'x'")
 
 
 @pytest.mark.tiered
 def test_key_predicates_go_below_the_fold(sales: Session) -> None:
     text = "SELECT id FROM orders WHERE id = 2 AND amount > 1"
-    plan = rows(sales, f"EXPLAIN {text}")[0][0]
+    plan = query(sales, f"EXPLAIN {text}")[0][0]
     below = plan[re.search(r"Window|Sort|Aggregate|Join", plan).start() :] if "Window" in plan else plan  # type: ignore[union-attr]
     assert re.search(r"id#\d+ = 2", below)
     assert not re.search(r"amount#\d+ > 1", below)
-    assert rows(sales, text) == [(2,)]
+    assert query(sales, text) == [(2,)]
     sales.sql("INSERT INTO orders VALUES (2, 5, 100, 'late')")
-    assert rows(sales, "SELECT amount FROM orders WHERE id BETWEEN 2 AND 2 AND amount > 50") == []
+    assert query(sales, "SELECT amount FROM orders WHERE id BETWEEN 2 AND 2 AND amount > 50") == []
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_trino_queries(sales: Session) -> None:
     text = """SELECT "id", CAST(ts AS VARCHAR) FROM parquet.sales.orders ORDER BY 1 FETCH FIRST 2 ROWS ONLY"""
-    assert rows(sales, text, dialect="trino") == [(1, "10"), (2, "20")]
+    assert query(sales, text, dialect="trino") == [(1, "10"), (2, "20")]
     sales.sql("INSERT INTO orders (note, id) VALUES ('t', 6), (DEFAULT, 7)", dialect="trino")
-    assert rows(sales, "SELECT id, note FROM orders WHERE id > 5 ORDER BY id", dialect="trino") == [(6, "t"), (7, None)]
+    assert query(sales, "SELECT id, note FROM orders WHERE id > 5 ORDER BY id", dialect="trino") == [
+        (6, "t"),
+        (7, None),
+    ]
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_query_refusals(sales: Session) -> None:
-    assert "'orders'" in refused(sales, "TABLE_NOT_FOUND", "SELECT * FROM ordres")
-    assert "'orders'" in refused(sales, "TABLE_NOT_FOUND", "SELECT * FROM parquet.sales.ordres")
-    assert "'sales'" in refused(sales, "SCHEMA_NOT_FOUND", "SELECT * FROM slaes.orders")
-    refused(sales, "SCHEMA_NOT_FOUND", "SELECT * FROM parquet.slaes.orders")
-    refused(sales, "CATALOG_NOT_FOUND", "SELECT * FROM nowhere.sales.orders")
-    assert "note" in refused(sales, "COLUMN_NOT_FOUND", "SELECT nota FROM orders")
-    refused(sales, "TYPE_MISMATCH", "SELECT id + array(1) FROM orders")
-    refused(sales, "SYNTAX_ERROR", "SELEC id FROM orders")
-    refused(sales, "SYNTAX_ERROR", "SELECT id FROM orders WHERE")
-    refused(sales, "SYNTAX_ERROR", "SELECT 1; SELECT 2")
-    refused(sales, "INVALID_ARGUMENTS", "SELECT max(id), ts FROM orders")
+    assert "'orders'" in sql_refusal(sales, "TABLE_NOT_FOUND", "SELECT * FROM ordres")
+    assert "'orders'" in sql_refusal(sales, "TABLE_NOT_FOUND", "SELECT * FROM parquet.sales.ordres")
+    assert "'sales'" in sql_refusal(sales, "SCHEMA_NOT_FOUND", "SELECT * FROM slaes.orders")
+    sql_refusal(sales, "SCHEMA_NOT_FOUND", "SELECT * FROM parquet.slaes.orders")
+    sql_refusal(sales, "CATALOG_NOT_FOUND", "SELECT * FROM nowhere.sales.orders")
+    assert "note" in sql_refusal(sales, "COLUMN_NOT_FOUND", "SELECT nota FROM orders")
+    sql_refusal(sales, "TYPE_MISMATCH", "SELECT id + array(1) FROM orders")
+    sql_refusal(sales, "SYNTAX_ERROR", "SELEC id FROM orders")
+    sql_refusal(sales, "SYNTAX_ERROR", "SELECT id FROM orders WHERE")
+    sql_refusal(sales, "SYNTAX_ERROR", "SELECT 1; SELECT 2")
+    sql_refusal(sales, "INVALID_ARGUMENTS", "SELECT max(id), ts FROM orders")
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sql_target import make_target, refused, rows
+from tests.support.sql_target import make_target, refusal_of, rows_of
 from trinity import Column, Session
 from trinity.engine.changing.statement import run
 from trinity.engine.program import Program
@@ -37,7 +37,7 @@ def sql(session: Session, tiered_fmt: str, kind: str) -> Session:
 
 
 def ids(session: Session) -> list[int]:
-    return [r[0] for r in rows(session)]
+    return [r[0] for r in rows_of(session)]
 
 
 def affected(session: Session, text: str, dialect: str = "spark") -> int:
@@ -51,36 +51,36 @@ def affected(session: Session, text: str, dialect: str = "spark") -> int:
 def test_update(sql: Session) -> None:
     assert affected(sql, "UPDATE t SET v = v + 1") == 3
     assert affected(sql, "UPDATE t x SET x.v = id, N = DEFAULT WHERE n IS NULL OR x.v > 20") == 2
-    assert rows(sql) == [(1, 11, "a"), (2, 2, "none"), (3, 3, "none")]
+    assert rows_of(sql) == [(1, 11, "a"), (2, 2, "none"), (3, 3, "none")]
     assert affected(sql, "UPDATE t SET v = length(n), n = CAST(v AS STRING) WHERE id < 3") == 2
-    assert rows(sql) == [(1, 1, "11"), (2, 4, "2"), (3, 3, "none")]
+    assert rows_of(sql) == [(1, 1, "11"), (2, 4, "2"), (3, 3, "none")]
     assert affected(sql, "UPDATE t SET v = v WHERE id = 3") == 1
 
 
 @pytest.mark.full
 def test_update_with_subqueries(sql: Session) -> None:
     assert affected(sql, "UPDATE t SET v = (SELECT max(w) FROM u WHERE u.id = t.id) WHERE id <> 3") == 2
-    assert rows(sql) == [(1, 101, "a"), (2, None, "b"), (3, 30, None)]
+    assert rows_of(sql) == [(1, 101, "a"), (2, None, "b"), (3, 30, None)]
     assert affected(sql, "UPDATE t SET v = 0 WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id)") == 1
     assert affected(sql, "UPDATE t SET n = 'in' WHERE id IN (SELECT id + 1 FROM u)") == 1
     assert affected(sql, "UPDATE t SET v = (SELECT count(*) FROM t) WHERE id = 3") == 1
     assert affected(sql, "WITH c AS (SELECT max(w) AS m FROM u) UPDATE t SET v = (SELECT m FROM c) WHERE id = 2") == 1
-    assert rows(sql) == [(1, 0, "a"), (2, 400, "in"), (3, 3, None)]
-    error = refused(sql, "UPDATE t SET v = (SELECT w FROM u)")
+    assert rows_of(sql) == [(1, 0, "a"), (2, 400, "in"), (3, 3, None)]
+    error = refusal_of(sql, "UPDATE t SET v = (SELECT w FROM u)")
     assert error.code == "SUBQUERY_MULTIPLE_ROWS"
 
 
 @pytest.mark.full
 def test_update_from(sql: Session) -> None:
     assert affected(sql, "UPDATE t SET v = w, n = n || '!' FROM u WHERE u.id = t.id AND w < 101") == 1
-    assert rows(sql) == [(1, 100, "a!"), (2, 20, "b"), (3, 30, None)]
-    error = refused(sql, "UPDATE t SET v = w FROM u WHERE u.id = t.id")
+    assert rows_of(sql) == [(1, 100, "a!"), (2, 20, "b"), (3, 30, None)]
+    error = refusal_of(sql, "UPDATE t SET v = w FROM u WHERE u.id = t.id")
     assert error.code == "MERGE_TARGET_ROW_MULTIPLE_MATCHES"
     joined = "UPDATE t SET v = a.w + b.w FROM u a JOIN (SELECT 5 AS w) b ON a.w < 101 WHERE a.id = t.id"
     assert affected(sql, joined) == 1
     assert affected(sql, "UPDATE t SET v = s.x FROM (VALUES (2, 7)) AS s(id, x) WHERE s.id = t.id") == 1
     assert affected(sql, "WITH c(id) AS (VALUES (3)) UPDATE t SET v = -1 FROM c WHERE c.id = t.id") == 1
-    assert [r[1] for r in rows(sql)] == [105, 7, -1]
+    assert [r[1] for r in rows_of(sql)] == [105, 7, -1]
 
 
 def test_delete(sql: Session) -> None:
@@ -88,9 +88,9 @@ def test_delete(sql: Session) -> None:
     assert affected(sql, "DELETE FROM t AS x WHERE x.n = 'b' OR n = 'zzz'") == 1
     assert ids(sql) == [1, 3]
     assert affected(sql, "DELETE FROM t") == 2
-    assert rows(sql) == []
+    assert rows_of(sql) == []
     sql.sql("INSERT INTO t VALUES (1, 1, 'again')")
-    assert rows(sql) == [(1, 1, "again")]
+    assert rows_of(sql) == [(1, 1, "again")]
 
 
 def test_delete_with_subqueries(sql: Session) -> None:
@@ -114,9 +114,9 @@ def test_delete_using(sql: Session) -> None:
 def test_truncate(sql: Session) -> None:
     (counts,) = sql.sql("TRUNCATE TABLE t").collect()
     assert tuple(counts) == (3, 0, 3, 0)
-    assert rows(sql) == []
+    assert rows_of(sql) == []
     sql.sql("INSERT INTO t VALUES (1, 1, 'again')")
-    assert rows(sql) == [(1, 1, "again")]
+    assert rows_of(sql) == [(1, 1, "again")]
 
 
 def test_statements_without_effect_make_no_commit(sql: Session) -> None:
@@ -128,16 +128,16 @@ def test_statements_without_effect_make_no_commit(sql: Session) -> None:
 
 
 def test_refused_values(sql: Session) -> None:
-    error = refused(sql, "UPDATE t SET v = 3000000000 + id WHERE id = 2")
+    error = refusal_of(sql, "UPDATE t SET v = 3000000000 + id WHERE id = 2")
     assert error.code == "NUMERIC_VALUE_OUT_OF_RANGE"
     assert "3000000002" in error.message
-    assert refused(sql, "UPDATE t SET v = 'x'").code == "TYPE_MISMATCH"
-    assert refused(sql, "UPDATE t SET v = 1 WHERE n").code == "TYPE_MISMATCH"
-    assert refused(sql, "DELETE FROM t WHERE id + 1").code == "TYPE_MISMATCH"
-    error = refused(sql, "UPDATE t SET v = row_number() OVER (ORDER BY id)")
+    assert refusal_of(sql, "UPDATE t SET v = 'x'").code == "TYPE_MISMATCH"
+    assert refusal_of(sql, "UPDATE t SET v = 1 WHERE n").code == "TYPE_MISMATCH"
+    assert refusal_of(sql, "DELETE FROM t WHERE id + 1").code == "TYPE_MISMATCH"
+    error = refusal_of(sql, "UPDATE t SET v = row_number() OVER (ORDER BY id)")
     assert error.code == "INVALID_ARGUMENTS"
     assert "UPDATE SET: 'ROW_NUMBER() OVER (ORDER BY id)'" in error.message
-    error = refused(sql, "UPDATE t SET id = CASE WHEN id = 2 THEN NULL ELSE id END")
+    error = refusal_of(sql, "UPDATE t SET id = CASE WHEN id = 2 THEN NULL ELSE id END")
     assert error.code == "CONSTRAINT_VIOLATION"
     assert "'id'" in error.message
 
@@ -150,7 +150,7 @@ def test_keys_and_literals(sql: Session, kind: str) -> None:
     assert affected(sql, 'UPDATE t SET n = "say ""so""" WHERE id = 4') == 1
     assert affected(sql, "DELETE FROM t WHERE n = 'say \"so\"'") == 1
     if kind == "keyed":
-        error = refused(sql, "UPDATE t SET id = 3")
+        error = refusal_of(sql, "UPDATE t SET id = 3")
         assert error.code == "CONSTRAINT_VIOLATION"
         assert "3" in error.message
     else:
@@ -161,7 +161,7 @@ def test_dialects(sql: Session) -> None:
     assert affected(sql, 'UPDATE t SET v = v / 3, n = CAST(v AS VARCHAR) || NULL WHERE "ID" = 2', "trino") == 1
     assert affected(sql, "UPDATE t AS x SET v = x.v / 4 FROM u WHERE u.id = x.id AND u.w = 100", "postgres") == 1
     assert affected(sql, "DELETE FROM t WHERE v > 100 / 4.0", "duckdb") == 1
-    assert rows(sql) == [(1, 2, "a"), (2, 6, None)]
+    assert rows_of(sql) == [(1, 2, "a"), (2, 6, None)]
 
 
 def test_explain(sql: Session) -> None:
@@ -189,7 +189,7 @@ def test_a_commit_between_a_subquery_and_its_target(sql: Session) -> None:
             yield made
 
     assert run(table, overtaken).updated == 4
-    assert {v for _, v, _ in rows(sql)} == {99}
+    assert {v for _, v, _ in rows_of(sql)} == {99}
 
 
 @pytest.mark.tiered

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.tables import put_ids
 from trinity import Column, Session, Table, TrinityError
 from trinity.datasource import answers, rendezvous
 from trinity.datasource.answers import answer
@@ -48,10 +48,6 @@ def table(request: pytest.FixtureRequest, opened: Session, monkeypatch: pytest.M
     )
 
 
-def put(table: Table, *ids: int) -> int:
-    return table.upsert(pa.table({"id": pa.array(ids, pa.int32())})).version
-
-
 def columns(table: Table) -> dict[str, Any]:
     return dict(
         answer(lambda: [table.session], {"ask": "columns", "table": str(table.name), "at": None, "changes": True})
@@ -69,17 +65,17 @@ def shown(found: dict[str, Any]) -> list[str]:
 
 
 def test_columns_are_those_of_a_version(table: Table) -> None:
-    first = put(table, 1)
+    first = put_ids(table, 1)
     table.add_column(Column("x", "bigint"))
     found = columns(table)
     assert shown(found)[:4] == ["id integer", "n string", "x long", "_change_type string"]
-    assert found["version"] == put(table, 2) - 1
+    assert found["version"] == put_ids(table, 2) - 1
     at = answer(lambda: [table.session], {"ask": "columns", "table": str(table.name), "at": first, "changes": False})
     assert (shown(at), at["version"]) == (["id integer", "n string"], first)
 
 
 def test_an_offset_goes_as_far_as_it_may(table: Table) -> None:
-    one, two, three = put(table, 1), put(table, 2), put(table, 3)
+    one, two, three = put_ids(table, 1), put_ids(table, 2), put_ids(table, 3)
     start = offset(table, {"begins": "rows", "table": ""})
     assert start["version"] == three
     assert offset(table, start) == start
@@ -94,7 +90,7 @@ def test_an_offset_goes_as_far_as_it_may(table: Table) -> None:
 
 
 def test_a_query_that_reads_all_now_is_not_held_back(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, _, three = put(table, 1), put(table, 2), put(table, 3)
+    one, _, three = put_ids(table, 1), put_ids(table, 2), put_ids(table, 3)
     monkeypatch.setattr(answers, "reads_all_now", lambda spark: True)
     start = {"version": one, "table": table.definition.id}
     assert offset(table, start, most=1)["version"] == three
@@ -107,10 +103,10 @@ def test_columns_that_change_stop_a_stream_before_them(table: Table) -> None:
     start = offset(table, {"begins": "rows", "table": ""})
     known = columns(table)
     having: dict[str, Any] = {"columns": known["columns"], "of": known["version"], "chosen": False}
-    before = put(table, 1)
+    before = put_ids(table, 1)
     table.add_column(Column("x", "int"))
     table.rename_column("n", "name")
-    put(table, 2)
+    put_ids(table, 2)
     end = offset(table, start, **having)
     assert end["version"] == before
     with pytest.raises(TrinityError, match=r"'x' was added.* Load the stream again .* the same checkpoint") as raised:
@@ -118,7 +114,7 @@ def test_columns_that_change_stop_a_stream_before_them(table: Table) -> None:
     assert raised.value.code == "NOT_SUPPORTED"
     table.drop_column("x")
     table.widen_column("id", "bigint")
-    newest = put(table, 3)
+    newest = put_ids(table, 3)
     assert offset(table, start)["version"] == newest
     chosen = {**having, "columns": [c for c in known["columns"] if c["name"] == "id"], "chosen": True}
     assert offset(table, start, **chosen)["version"] < newest  # new columns may be missing, a wider type may not

@@ -15,7 +15,7 @@ from trinity import Session, Table
 CLUSTER = {"STREAM_MASTER": "local-cluster[2,1,1024]"}
 
 
-def put(table: Table, n: int) -> None:
+def put_hundred(table: Table, n: int) -> None:
     ids, whole = pa.array(range(100), pa.int32()), pa.int32()
     table.upsert(pa.table({"id": ids, "ts": pa.repeat(n, 100), "n": pa.repeat(pa.scalar(n, whole), 100)}))
     table.delete([n])
@@ -27,10 +27,10 @@ def test_executors_read_rows_and_changes(session: Session, warehouse: Path, tmp_
     session.sql(f"CREATE TABLE {fmt}.default.copy (id INT, ts BIGINT, n INT, kind STRING, at BIGINT)")
     source, copy = session.table(f"{fmt}.default.t"), session.table(f"{fmt}.default.copy")
     words = (warehouse, copy.name, tmp_path / "checkpoint", "changes", source.name)
-    put(source, 1)
+    put_hundred(source, 1)
     begun = source.splits().version
     assert not is_killed(words, CLUSTER)
-    put(source, 2)
+    put_hundred(source, 2)
     assert not is_killed(words, CLUSTER)
     wanted = feed(source, begun)
     wanted.update(("insert", begun, row) for row in rows_at(source, begun).elements())

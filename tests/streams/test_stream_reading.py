@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.changes import Change, feed, rows_at
 from tests.support.edges import COLUMNS, edges
+from tests.support.tables import put
 from trinity import Column, Session, Table
 
 KEYED = "(id INT PRIMARY KEY, ts BIGINT, n STRING) TBLPROPERTIES ('watermark-key' = 'ts')"
@@ -73,12 +74,6 @@ def table(session: Session, tiered_fmt: str) -> Table:
 @pytest.fixture
 def reader(spark: SparkSession, table: Table, tmp_path: Path) -> Reader:
     return Reader(spark, table, tmp_path / "checkpoint")
-
-
-def put(table: Table, *rows: tuple[int, int, str]) -> int:
-    ids, times, names = zip(*rows, strict=True)
-    data = pa.table({"id": pa.array(ids, pa.int32()), "ts": pa.array(times, pa.int64()), "n": names})
-    return table.upsert(data).version
 
 
 def inserts(version: int, *rows: tuple[Any, ...]) -> Counter[Change]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import trinity
 from tests.support.events import Event
-from trinity import CommitResult, Session, Table
+from trinity import CommitResult, Session
 
 COLUMNS = pa.schema(
     [("id", pa.int32()), ("n", pa.int64()), ("m", pa.int32()), ("name", pa.string()), ("city", pa.string()),
@@ -29,13 +29,6 @@ def upsert(key: int, at: int, name: str | None, city: str | None = None) -> Even
 
 def delete(key: int, at: int) -> Event:
     return Event(key, (at,), (None, None), True)
-
-
-def rows(table: Table, *columns: str) -> list[tuple[Any, ...]]:
-    """Return the sorted rows of a table, all columns or some, with structs as tuples."""
-    found = table.to_arrow(columns=list(columns) or None).to_pylist()
-    plain = (tuple(tuple(v.values()) if isinstance(v, dict) else v for v in row.values()) for row in found)
-    return sorted(plain, key=repr)
 
 
 class Target:

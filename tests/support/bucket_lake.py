@@ -17,7 +17,6 @@ import pytest
 import trinity
 from tests.support.fault_proxy import Proxy
 from trinity import Column, Session, Table
-from trinity.errors import TrinityError
 from trinity.storage import AlreadyExists, Location, ObjectStore
 
 FIRST = {"parquet": 0, "delta": 0, "iceberg": 1}
@@ -158,11 +157,3 @@ def objects(server: Server, place: str) -> list[str]:
     """Return the names of the objects below a place."""
     selected = pf.FileSelector(Location.of(place).for_arrow, recursive=True, allow_not_found=True)
     return [str(found.path) for found in server.files.get_file_info(selected) if found.type == pf.FileType.File]
-
-
-def refusal(code: str, call: Any) -> str:
-    """Return the message of the error with which a call is refused."""
-    with pytest.raises(TrinityError) as caught:
-        call()
-    assert caught.value.code == code, caught.value.message
-    return caught.value.message

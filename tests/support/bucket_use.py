@@ -17,8 +17,9 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import read_manifest_list
 
 import trinity
-from tests.support.bucket_lake import BucketLake, objects, refusal
+from tests.support.bucket_lake import BucketLake, objects
 from tests.support.fault_proxy import LOST, Answer, Request
+from tests.support.refusals import refusal
 from trinity import Table
 from trinity.storage import Location
 

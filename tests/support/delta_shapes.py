@@ -35,12 +35,12 @@ class Shape:
     by_delta_rs: bool = True
 
 
-def rows(*ids: int) -> pa.Table:
+def batch(*ids: int) -> pa.Table:
     return pa.table({"id": list(ids), "v": [f"v{n}" for n in ids]}, PLAIN)
 
 
 def add_actions(*ids: int) -> list[dict[str, Any]]:
-    return rows(*ids).to_pylist()  # type: ignore[no-any-return]
+    return batch(*ids).to_pylist()  # type: ignore[no-any-return]
 
 
 # -- statistics and actions -----------------------------------------------------------------------------------
@@ -59,16 +59,16 @@ def statistics(folder: Path) -> list[dict[str, Any]]:
         '{"numRecords": 1, "minValues": {"id": 6, "someday": [1]}, "tightBounds": false}',
     ]
     for number, text in enumerate(texts):
-        log.append(rows(number), f"{number}.parquet", stats=text)
+        log.append(batch(number), f"{number}.parquet", stats=text)
     return add_actions(*range(len(texts)))
 
 
 def strangers(folder: Path) -> list[dict[str, Any]]:
     """Make a log with unknown actions, fields and files, and with a ``commitInfo`` that may be any JSON."""
     log = Log.of(folder, PLAIN, writers=["appendOnly", "invariants"])
-    log.append(rows(1), "1.parquet", someday={"x": [1]}, tags=None, deletionVector=None)
+    log.append(batch(1), "1.parquet", someday={"x": [1]}, tags=None, deletionVector=None)
     log.commit({"txn": {"appId": "a", "version": 1}}, info={"operation": 7, "timestamp": "today", "tags": []})
-    log.commit({"someday": {"x": 1}}, log.add(rows(2), "2.parquet"), info=["free"])
+    log.commit({"someday": {"x": 1}}, log.add(batch(2), "2.parquet"), info=["free"])
     again = [json.dumps(action) for action in log.rows() if action.keys() & {"add", "txn"}]
     log.name(f"{log.version:020d}.compacted.json", 1).write_text("\n".join(again))
     (log.place / "_last_checkpoint").write_text("{spoiled")
@@ -79,10 +79,10 @@ def strangers(folder: Path) -> list[dict[str, Any]]:
 def removed(folder: Path) -> list[dict[str, Any]]:
     """Make a log in which a file is removed, added again, and removed in the commit that adds another file."""
     log = Log.of(folder, PLAIN)
-    first, second = log.add(rows(1), "1.parquet"), log.add(rows(2), "2.parquet")
+    first, second = log.add(batch(1), "1.parquet"), log.add(batch(2), "2.parquet")
     log.commit(first, second)
     log.commit(log.remove("1.parquet"))
-    log.commit(first, log.remove("2.parquet"), log.add(rows(3), "3.parquet"))
+    log.commit(first, log.remove("2.parquet"), log.add(batch(3), "3.parquet"))
     return add_actions(1, 3)
 
 
@@ -97,7 +97,7 @@ def escaped_paths(folder: Path) -> list[dict[str, Any]]:
         ("ü'+.parquet", "%C3%BC'+.parquet"),
     ]
     for number, (name, path) in enumerate(names):
-        log.append(rows(number), name, as_path=path)
+        log.append(batch(number), name, as_path=path)
     return add_actions(0, 1, 2)
 
 
@@ -105,7 +105,7 @@ def absolute_paths(folder: Path) -> list[dict[str, Any]]:
     log = Log.of(folder, PLAIN)
     place = folder.resolve()
     spelled = [f"{place}/0%20x.parquet", f"file:{place}/1.parquet", f"file://{place}/2.parquet", f"{place}/3.parquet"]
-    log.commit(*(log.add(rows(n), p.rsplit("/", 1)[1].replace("%20", " "), as_path=p) for n, p in enumerate(spelled)))
+    log.commit(*(log.add(batch(n), p.rsplit("/", 1)[1].replace("%20", " "), as_path=p) for n, p in enumerate(spelled)))
     log.commit(log.remove(f"{place}/3.parquet"))
     return add_actions(0, 1, 2)
 
@@ -125,9 +125,9 @@ def partitions(folder: Path) -> list[dict[str, Any]]:
         ("2024-01-02 03:04:05.000006", dt.datetime(2024, 1, 2, 3, 4, 5, 6)),
     ]  # fmt: skip
     names = [n for n, _ in kinds]
-    log.append(rows(1), "p/1.parquet", partitionValues=dict(zip(names, (t for t, _ in values), strict=True)))
-    log.append(rows(2), "p/2.parquet", partitionValues=dict.fromkeys(names))
-    log.append(rows(3), "p/3.parquet", partitionValues={**dict.fromkeys(names), "s": ""})
+    log.append(batch(1), "p/1.parquet", partitionValues=dict(zip(names, (t for t, _ in values), strict=True)))
+    log.append(batch(2), "p/2.parquet", partitionValues=dict.fromkeys(names))
+    log.append(batch(3), "p/3.parquet", partitionValues={**dict.fromkeys(names), "s": ""})
     nothing = dict.fromkeys(names)
     first = dict(zip(names, (v for _, v in values), strict=True))
     return [{**add_actions(1)[0], **first}, {**add_actions(2)[0], **nothing}, {**add_actions(3)[0], **nothing, "s": ""}]
@@ -204,7 +204,7 @@ def evolved(folder: Path) -> list[dict[str, Any]]:
     log = Log.of(folder, fields, readers=["typeWidening"])
     old = pa.table({"id": pa.array([1], pa.int32()), "gone": ["x"], "v": ["v1"]})
     log.append(old, "1.parquet")
-    log.append(rows(2).append_column("new", pa.array([0.5])), "2.parquet")
+    log.append(batch(2).append_column("new", pa.array([0.5])), "2.parquet")
     return [{"v": "v1", "id": 1, "new": None}, {"v": "v2", "id": 2, "new": 0.5}]
 
 
@@ -229,7 +229,7 @@ def mapped(folder: Path, mode: str) -> list[dict[str, Any]]:
 
 def no_variant(folder: Path) -> list[dict[str, Any]]:
     """Make a table with the features of VARIANT, but without a column of that type."""
-    Log.of(folder, PLAIN, readers=["variantType-preview", "variantType"]).append(rows(1), "1.parquet")
+    Log.of(folder, PLAIN, readers=["variantType-preview", "variantType"]).append(batch(1), "1.parquet")
     return add_actions(1)
 
 
@@ -240,11 +240,11 @@ def vectors(folder: Path) -> list[dict[str, Any]]:
     """Make files with deletion vectors in the log and in a file; one of the data files has no statistics."""
     settings = {"delta.enableDeletionVectors": "true"}
     log = Log.of(folder, PLAIN, settings=settings, readers=["deletionVectors"])
-    before = log.add(rows(1, 2, 3), "1.parquet")
+    before = log.add(batch(1, 2, 3), "1.parquet")
     log.commit(before)
     after = {**before["add"], "deletionVector": inline_vector([0, 2])}
     log.commit(log.remove("1.parquet"), {"add": after})
-    log.append(rows(4, 5), "2.parquet", deletionVector=vector_file(folder, [1]), stats=None)
+    log.append(batch(4, 5), "2.parquet", deletionVector=vector_file(folder, [1]), stats=None)
     return add_actions(2, 4)
 
 
@@ -255,7 +255,7 @@ def cleaned(folder: Path, kind: str) -> list[dict[str, Any]]:
     """Make a log that has a checkpoint, and only the commits from the checkpoint's version on."""
     log = Log.of(folder, PLAIN, readers=["v2Checkpoint"] if kind in ("json", "parquet") else [])
     for number in range(4):
-        log.append(rows(number), f"{number}.parquet")
+        log.append(batch(number), f"{number}.parquet")
     log.commit(log.remove("0.parquet"), {"txn": {"appId": "a", "version": 3}})
     if kind in ("json", "parquet"):
         log.second_version(kind)
@@ -266,7 +266,7 @@ def cleaned(folder: Path, kind: str) -> list[dict[str, Any]]:
     if kind == "beside half of the parts":
         log.in_parts(written=2)
     log.forget(log.version)
-    log.append(rows(9), "9.parquet")
+    log.append(batch(9), "9.parquet")
     return add_actions(1, 2, 3, 9)
 
 

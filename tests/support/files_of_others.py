@@ -19,7 +19,7 @@ from pyiceberg.types import StringType
 
 from trinity import Column, Session, Table, TrinityError
 
-__all__ = ["COLUMNS", "ENGINES", "add_column", "append", "iceberg_table", "make", "play", "rewrite", "rows", "shown"]
+__all__ = ["COLUMNS", "ENGINES", "add_column", "append", "iceberg_table", "make", "play", "rewrite", "batch", "shown"]
 
 COLUMNS: Final = [
     Column("k", "int"),
@@ -53,7 +53,7 @@ _REFUSED: Final = ("it is not known any more", "changed or deleted compacted row
 _STEPS: Final = ("add", "other add", "other add", "rewrite", "delete", "update", "compact", "full")
 
 
-def rows(keys: list[int], w: int) -> pa.Table:
+def batch(keys: list[int], w: int) -> pa.Table:
     """Return a row for each of these keys."""
     return pa.table(
         {
@@ -147,12 +147,12 @@ def play(
             step(twin)
 
     if engine != "plain":  # the first row change adds the stamp of arrival (K4)
-        both(lambda t: t.upsert(rows([9], 0)), lambda t: t.delete("k = 9"))
+        both(lambda t: t.upsert(batch([9], 0)), lambda t: t.delete("k = 9"))
     for moment in range(1, 13):
         step, keys = chance.choice((*_STEPS, *further)), chance.sample(range(8), chance.randint(1, 4))
         if step == "other add" and engine in _BY_ARRIVAL:
             keys = [key + 10 * moment for key in keys]
-        some = rows(keys, moment)
+        some = batch(keys, moment)
         done.append(f"{step} {some.to_pylist() if 'add' in step else keys[0]}")
         try:
             match step:

@@ -22,7 +22,7 @@ from tests.support.others import SECOND as SECOND
 from tests.support.others import delta_rs_by_partition as delta_rs_by_partition
 from tests.support.others import pyarrow_dataset as pyarrow_dataset
 from tests.support.others import pyiceberg as pyiceberg
-from trinity import Session, Table, TrinityError
+from trinity import Session, Table
 from trinity.engine.reading.plan import plan_read
 
 AFTER_FIRST = {(1, "a"), (2, "b"), (3, "c")}
@@ -178,9 +178,3 @@ def shown(table: Table) -> list[str]:
     if plan_read(table.splits()).not_local is None:
         assert sorted(map(repr, table.to_arrow().to_pylist())) == found
     return found
-
-
-def refused(code: str, says: str, run: Callable[[], object]) -> None:
-    with pytest.raises(TrinityError, match=says) as found:
-        run()
-    assert found.value.code == code

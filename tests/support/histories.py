@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from tests.support.applied import Target, rows
+from tests.support.applied import Target
 from tests.support.events import Event, current, filled, history
+from tests.support.tables import arrow_rows
 from trinity import Session
 
 NAMES = st.sampled_from([None, "a", "b"])
@@ -75,7 +76,7 @@ def _played(
         if after:
             target.table.compact(full=after == "full")
     columns = {"rows": ("id", "n", "m", "name", "city"), "filled": ("id", "name", "city")}
-    return rows(target.table, *columns.get(kind, ()))
+    return arrow_rows(target.table, *columns.get(kind, ()))
 
 
 def check(sessions: Sequence[Session], fmt: str, kind: str, batches: list[tuple[list[Event], str]]) -> None:

@@ -70,14 +70,14 @@ class Numbered(NoopCatalog):
 
     def append(self, *keys: int) -> None:
         """Append rows, as another engine does."""
-        self.load_table().append(rows(*keys))
+        self.load_table().append(batch(*keys))
 
     def ids(self) -> list[int]:
         """Return the ids of all rows, as another engine reads them."""
         return sorted(self.load_table().scan().to_arrow()["id"].to_pylist())
 
 
-def rows(*keys: int) -> pa.Table:
+def batch(*keys: int) -> pa.Table:
     """Return a row for each of these keys."""
     return pa.table({"id": pa.array(keys, pa.int64()), "v": pa.array([f"v{key}" for key in keys], pa.string())})
 
@@ -93,7 +93,7 @@ def new_table(folder: Path, codec: str = "none") -> Numbered:
     catalog = SqlCatalog("maker", uri=f"sqlite:///{folder.parent}/maker.db", warehouse=f"file://{folder.parent}")
     catalog.create_namespace_if_not_exists("ns")
     properties = {"format-version": "2", "write.metadata.compression-codec": codec, "trinity.primary-key": "id"}
-    made = catalog.create_table("ns.t", rows().schema, location=f"file://{folder}", properties=properties)
+    made = catalog.create_table("ns.t", batch().schema, location=f"file://{folder}", properties=properties)
     found = Numbered(folder)
     found.write(1, made.metadata, ENDINGS[codec == "gzip"])
     Path(made.metadata_location.removeprefix("file://")).unlink()

@@ -30,7 +30,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-def put(table: Table, regions: list[str], ids: range, ts: int, v: str, gone: bool = False) -> None:
+def put_regions(table: Table, regions: list[str], ids: range, ts: int, v: str, gone: bool = False) -> None:
     pairs = [(r, i) for i in ids for r in regions]
     table.upsert(
         pa.table(

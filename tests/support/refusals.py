@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -17,3 +18,11 @@ def refused(code: str, *named: str) -> Iterator[pytest.ExceptionInfo[TrinityErro
         yield caught
     assert caught.value.code == code, str(caught.value)
     assert [n for n in named if n not in caught.value.message] == [], caught.value.message
+
+
+def refusal(code: str, call: Any, says: str = "") -> str:
+    """Return the message of the error with which a call is refused, in which a pattern is found."""
+    with pytest.raises(TrinityError, match=says) as caught:
+        call()
+    assert caught.value.code == code, caught.value.message
+    return caught.value.message

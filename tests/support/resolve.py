@@ -22,7 +22,7 @@ def fill(table: Table, start: int, stop: int, ts: int, v: str, gone: bool = Fals
     table.upsert(pa.table({"k": k, "ts": [ts] * len(k), "gone": [gone] * len(k), "v": [v] * len(k)}))
 
 
-def rows(table: Table, version: int | None = None) -> dict[int, str]:
+def values_by_key(table: Table, version: int | None = None) -> dict[int, str]:
     found = table.to_df(version=version).collect()
     assert len({r.k for r in found}) == len(found)
     return {r.k: r.v for r in found}

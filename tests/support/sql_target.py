@@ -17,16 +17,16 @@ def make_target(session: Session, *, keyed: bool) -> None:
     session.sql("INSERT INTO t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL)")
 
 
-def rows(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
+def rows_of(session: Session, table: str = "t") -> list[tuple[Any, ...]]:
     """Return the sorted rows of a table."""
     return sorted((tuple(r) for r in session.sql(f"SELECT * FROM {table}").collect()), key=repr)
 
 
-def refused(session: Session, text: str) -> TrinityError:
+def refusal_of(session: Session, text: str) -> TrinityError:
     """Return the error of a statement; check that it leaves the table unchanged, and makes no commit."""
-    before, commits = rows(session), session.table("t").history().count()
+    before, commits = rows_of(session), session.table("t").history().count()
     with pytest.raises(TrinityError) as caught:
         session.sql(text)
-    assert rows(session) == before
+    assert rows_of(session) == before
     assert session.table("t").history().count() == commits
     return caught.value

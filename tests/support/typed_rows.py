@@ -42,7 +42,7 @@ CASES: dict[str, tuple[str, list[Any]]] = {
 }  # fmt: skip
 
 
-def rows() -> pa.Table:
+def typed_rows() -> pa.Table:
     arrays: dict[str, pa.Array] = {"k": pa.array([1, 2, 3], pa.int32())}
     for name, (kind, values) in CASES.items():
         arrays[name] = pa.array([*values, None], arrow_type(kind))

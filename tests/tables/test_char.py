@@ -21,10 +21,10 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def chars(session: Session, tiered_fmt: str, kind: str) -> Table:
     """Make the table of :func:`made`."""
-    return made(session, tiered_fmt, kind)
+    return of_three_rows(session, tiered_fmt, kind)
 
 
-def made(session: Session, fmt: str, kind: str) -> Table:
+def of_three_rows(session: Session, fmt: str, kind: str) -> Table:
     """Make a table t with ('ab', 1), ('cd', 2), (' x', 3), two of them in the base if it is keyed."""
     session.use(fmt, "default")
     table = session.create_table(
@@ -72,7 +72,7 @@ def test_predicates(session: Session, chars: Table) -> None:
 
 @pytest.mark.parametrize("kind", ["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def test_every_format(session: Session, fmt: str, kind: str) -> None:
-    table = made(session, fmt, kind)
+    table = of_three_rows(session, fmt, kind)
     assert numbers(session, "SELECT n FROM t WHERE c = 'ab'") == [1]
     assert [row.n for row in table.to_df(where="c IN ('cd', NULL)").collect()] == [2]
     session.sql(f"""MERGE INTO t USING {SOURCES["literals"]} ON t.c = s.c

@@ -19,7 +19,7 @@ LAYOUTS: Final = ("plain", "keyed", "partitioned")
 PREDICATES: Final = 40
 
 
-def rows(drawn: random.Random) -> list[dict[str, str | int | None]]:
+def drawn_rows(drawn: random.Random) -> list[dict[str, str | int | None]]:
     """Return rows with distinct values of CHAR(4)."""
     found = []
     for n, text in enumerate(dict.fromkeys(t.replace("\\t", "\t").ljust(4) for t in TEXTS)):
@@ -61,7 +61,7 @@ def predicate(drawn: random.Random, depth: int = 2) -> tuple[str, str]:
     return text, text
 
 
-def made(session: Session, fmt: str, layout: str, data: pa.Table) -> Table:
+def with_data(session: Session, fmt: str, layout: str, data: pa.Table) -> Table:
     """Make a table with the rows; a keyed one has half of them in its base, the rest and older versions in its log."""
     columns = [Column("n", "int"), *(Column(name, kind) for name, kind in COLUMNS.items())]
     key, parts = ["c"] if layout == "keyed" else [], ["c"] if layout == "partitioned" else []
@@ -92,8 +92,8 @@ def reference(session: Session) -> Iterator[str]:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_predicates_find_what_spark_finds(session: Session, fmt: str, layout: str, reference: str) -> None:
     drawn = random.Random(f"{fmt} {layout}")
-    data = pa.Table.from_pylist(rows(drawn), pa.schema([("n", pa.int32()), *((c, pa.string()) for c in COLUMNS)]))
-    table = made(session, fmt, layout, data)
+    data = pa.Table.from_pylist(drawn_rows(drawn), pa.schema([("n", pa.int32()), *((c, pa.string()) for c in COLUMNS)]))
+    table = with_data(session, fmt, layout, data)
     session.spark.createDataFrame(data).write.insertInto(reference)
     for _ in range(PREDICATES):
         text, spark_text = predicate(drawn)

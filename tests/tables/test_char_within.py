@@ -10,6 +10,7 @@ import pytest
 
 import trinity
 from tests.support.refusals import refused
+from tests.support.tables import by_k
 from trinity import Column, Session
 
 TYPES: Final = {
@@ -59,10 +60,6 @@ def arrow(*rows: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), pa.schema([c.to_arrow() for c in COLUMNS]))
 
 
-def in_order(rows: pa.Table) -> list[dict[str, Any]]:
-    return sorted(rows.to_pylist(), key=lambda row: row["k"])
-
-
 @pytest.mark.parametrize("key", [["k"], []], ids=["keyed", "plain"])
 def test_arrow_data_is_stored_padded_at_every_depth(tmp_path: Path, fmt: str, key: list[str]) -> None:
     with trinity.connect(tmp_path) as session:
@@ -73,7 +70,7 @@ def test_arrow_data_is_stored_padded_at_every_depth(tmp_path: Path, fmt: str, ke
             where = f"'{path}' within column '{path.partition('.')[0]}' of table '{table.name}'"
             with refused("CONSTRAINT_VIOLATION", where):
                 add(arrow({"k": 4, **part}))
-        assert in_order(table.to_arrow()) == STORED
+        assert by_k(table.to_arrow()) == STORED
 
 
 def test_keys_of_a_map_that_are_stored_alike(tmp_path: Path, fmt: str) -> None:
@@ -110,7 +107,7 @@ def test_a_check_sees_a_char_within_as_it_is_stored(session: Session, tiered_fmt
     ):
         with refused("CONSTRAINT_VIOLATION", "'ok'", "st.c = 'ab  '"):
             add()
-    assert in_order(table.to_arrow()) == [{"k": n, "st": {"c": "ab  "}} for n in (1, 2)]
+    assert by_k(table.to_arrow()) == [{"k": n, "st": {"c": "ab  "}} for n in (1, 2)]
 
 
 def test_statements_store_what_spark_stores(session: Session, tiered_fmt: str) -> None:
@@ -123,8 +120,8 @@ def test_statements_store_what_spark_stores(session: Session, tiered_fmt: str) -
     try:
         spark.sql(f"INSERT INTO {theirs} {SELECTED}")
         session.sql(f"INSERT INTO {name} {SELECTED}")
-        by_spark = in_order(spark.table(theirs).toArrow())
-        assert in_order(table.to_arrow()) == by_spark == STORED
+        by_spark = by_k(spark.table(theirs).toArrow())
+        assert by_k(table.to_arrow()) == by_spark == STORED
         assert session.sql(f"SELECT k FROM {name} WHERE st.c = 'ab'").count() == 0
         assert session.sql(f"SELECT k FROM {name} WHERE st.c = 'ab  '").count() == 1
         assert spark.table(theirs).where("st.c = 'ab'").count() == 0
@@ -135,7 +132,7 @@ def test_statements_store_what_spark_stores(session: Session, tiered_fmt: str) -
     session.sql(f"MERGE INTO {name} t USING (SELECT 3 AS k, map('m', named_struct('v', 'n   ')) AS m) s ON t.k = s.k "
                 "WHEN MATCHED THEN UPDATE SET m = s.m")  # fmt: skip
     changed = [STORED[0], {**STORED[1], "arr": ["z   "]}, {**STORED[2], "m": [("m   ", {"v": "n "})]}]
-    assert in_order(table.to_arrow()) == changed
+    assert by_k(table.to_arrow()) == changed
     for statement in (
         f"INSERT INTO {name} (k, arr) VALUES (4, array('abcde'))",
         f"UPDATE {name} SET arr = array('abcde')",
@@ -144,7 +141,7 @@ def test_statements_store_what_spark_stores(session: Session, tiered_fmt: str) -
             session.sql(statement)
     with refused("CONSTRAINT_VIOLATION", "'st.c' within"):
         table.upsert(spark.createDataFrame(arrow({"k": 4, **TOO_LONG["st.c"]})))
-    assert in_order(table.to_arrow()) == changed
+    assert by_k(table.to_arrow()) == changed
 
 
 @pytest.mark.full

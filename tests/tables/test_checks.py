@@ -34,7 +34,7 @@ def stored(table: Table) -> set[tuple[Any, ...]]:
     return {(r.id, r.quantity, r.most) for r in table.to_df().collect()}
 
 
-def rows(**columns: list[Any]) -> pa.Table:
+def batch(**columns: list[Any]) -> pa.Table:
     return pa.table({name: pa.array(values, pa.int32()) for name, values in columns.items()})
 
 
@@ -45,8 +45,8 @@ def write(table: Table, data: Any) -> None:
 WAYS: dict[str, Callable[[Session, Table], object]] = {
     "insert": lambda s, t: s.sql(f"INSERT INTO {t.name} (id, quantity, most) VALUES (2, 1, 1), (3, 11, 10)"),
     "insert of a number that is cast": lambda s, t: s.sql(f"INSERT INTO {t.name} SELECT 3, 2, NULL, 11L, 10L"),
-    "arrow": lambda s, t: write(t, rows(id=[2, 3], quantity=[1, 11], most=[1, 10])),
-    "dataframe": lambda s, t: write(t, s.spark.createDataFrame(rows(most=[1, 10], id=[2, 3], quantity=[1, 11]))),
+    "arrow": lambda s, t: write(t, batch(id=[2, 3], quantity=[1, 11], most=[1, 10])),
+    "dataframe": lambda s, t: write(t, s.spark.createDataFrame(batch(most=[1, 10], id=[2, 3], quantity=[1, 11]))),
     "update": lambda s, t: s.sql(f"UPDATE {t.name} SET quantity = quantity + 6, ts = 2 WHERE id = 1"),
     "table.update": lambda s, t: t.update("id = 1", {"most": "quantity - 1", "ts": "2"}),
     "merge, update": lambda s, t: s.sql(
@@ -70,14 +70,14 @@ def test_every_way_in_is_checked(session: Session, stock: Table) -> None:
         with refused("CONSTRAINT_VIOLATION", "'room'", "quantity <= most", "stock", "quantity = ", "most = "):
             way(session, stock)
     with refused("CONSTRAINT_VIOLATION", "'stock_quantity_check'", "quantity = -1"):
-        write(stock, rows(id=[4], quantity=[-1]))
+        write(stock, batch(id=[4], quantity=[-1]))
     assert stock.splits().version == version
     assert stored(stock) == {(1, 5, 10)}
 
 
 @pytest.mark.tiered
 def test_null_passes_and_rows_that_no_case_selects(session: Session, stock: Table) -> None:
-    write(stock, rows(id=[2], quantity=[7]))
+    write(stock, batch(id=[2], quantity=[7]))
     session.sql(
         f"""MERGE INTO {stock.name} t USING (VALUES (1, 50), (3, 60), (4, 9)) AS s (id, n) ON t.id = s.id
             WHEN MATCHED AND n < 10 THEN UPDATE SET quantity = n
@@ -118,7 +118,7 @@ def test_add_and_drop(session: Session, stock: Table) -> None:
     session.sql(f"ALTER TABLE {stock.name} DROP CONSTRAINT IF EXISTS room")
     with refused("INVALID_ARGUMENTS", "'room'", "stock_quantity_check"):
         session.sql(f"ALTER TABLE {stock.name} DROP CONSTRAINT room")
-    write(other, rows(id=[2], quantity=[9], most=[3]))
+    write(other, batch(id=[2], quantity=[9], most=[3]))
     with refused("CONSTRAINT_VIOLATION", "CHECK (quantity <= most)"):
         session.sql(f"ALTER TABLE {stock.name} ADD CONSTRAINT room CHECK (quantity <= most)")
     session.sql(f"DELETE FROM {stock.name} WHERE id = 2")
@@ -126,7 +126,7 @@ def test_add_and_drop(session: Session, stock: Table) -> None:
     with refused("INVALID_ARGUMENTS", "already"):
         session.sql(f"ALTER TABLE {stock.name} ADD CONSTRAINT ROOM CHECK (id > 0)")
     with refused("CONSTRAINT_VIOLATION", "'room'"):
-        write(other, rows(id=[2], quantity=[9], most=[3]))
+        write(other, batch(id=[2], quantity=[9], most=[3]))
     for change in ("RENAME COLUMN most TO top", "DROP COLUMN most"):
         with refused("NOT_SUPPORTED", "'most'", "'room'"):
             session.sql(f"ALTER TABLE {stock.name} {change}")

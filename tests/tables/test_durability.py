@@ -33,7 +33,7 @@ BY_CLASSES = {"delta.autoOptimize.autoCompact": "false"}
 """A property that Trinity does not support, so that Delta's own classes make all commits of the table."""
 
 
-def made(session: Session, catalog: str, name: str = "t", properties: Mapping[str, str] | None = None) -> Table:
+def of_two_rows(session: Session, catalog: str, name: str = "t", properties: Mapping[str, str] | None = None) -> Table:
     table = session.create_table(f"{catalog}.default.{name}", COLUMNS, properties=properties or {})
     table.append(some(1, 2))
     return table
@@ -124,7 +124,7 @@ LOST: dict[str, list[Exception]] = {
 def test_a_commit_whose_answer_is_lost_is_made_once(
     session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = made(session, fmt)
+    table = of_two_rows(session, fmt)
     before = table.splits().version
     for number, error in enumerate(LOST[fmt], start=1):
         with monkeypatch.context() as patch:
@@ -136,7 +136,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(
 def test_commits_of_deltas_classes_whose_answer_is_lost_are_made_once(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = made(session, "delta", properties=BY_CLASSES)
+    table = of_two_rows(session, "delta", properties=BY_CLASSES)
     before = table.splits().version
     answers_of_classes(monkeypatch, _Lost("Answer from Java side is empty"))
     assert table.append(some(9)).version == before + 1
@@ -144,14 +144,14 @@ def test_commits_of_deltas_classes_whose_answer_is_lost_are_made_once(
     session.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('comment' = 'b')")
     assert values(table) == [11, 12, 19]
     assert table.splits().version == before + 3
-    assert values(made(session, "delta", "other", BY_CLASSES)) == [1, 2]
+    assert values(of_two_rows(session, "delta", "other", BY_CLASSES)) == [1, 2]
 
 
 @pytest.mark.tiered
 def test_an_update_whose_answer_is_lost_applies_once(
     session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = made(session, fmt)
+    table = of_two_rows(session, fmt)
     with monkeypatch.context() as patch:
         answers(table, fmt, patch, LOST[fmt][0])
         assert session.sql(f"UPDATE {table.name} SET v = v + 10").first()[0] == 2
@@ -159,7 +159,7 @@ def test_an_update_whose_answer_is_lost_applies_once(
 
 
 def test_a_table_whose_answer_is_lost_is_made(session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = made(session, fmt, "other")
+    other = of_two_rows(session, fmt, "other")
     with monkeypatch.context() as patch:
         answers(other, fmt, patch, LOST[fmt][0])
         table = session.create_table(f"{fmt}.default.t", COLUMNS)
@@ -173,7 +173,7 @@ def test_another_s_commit_is_not_taken_for_ones_own(
     session: Session, fmt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit fails, while another writer commits the same version: the error is reported."""
-    table = made(session, fmt)
+    table = of_two_rows(session, fmt)
     faults: dict[str, tuple[Any, str]] = {
         "parquet": (os, "link"),
         "delta": (os, "link"),
@@ -196,7 +196,7 @@ def test_another_s_commit_is_not_taken_for_ones_own(
 def test_what_fails_after_the_commit_is_logged(
     session: Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = made(session, "parquet")
+    table = of_two_rows(session, "parquet")
     sync, put = os.fsync, ObjectStore.put_if_absent
 
     def no_folders(handle: int) -> None:
@@ -236,7 +236,7 @@ def test_a_folder_that_cannot_be_synced_is_no_error(session: Session, monkeypatc
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", no_folders)
-    assert values(made(session, "parquet")) == [1, 2]
+    assert values(of_two_rows(session, "parquet")) == [1, 2]
 
 
 def test_a_file_system_without_hard_links_is_refused_by_name(
@@ -345,7 +345,7 @@ def test_files_and_folders_are_on_disk_before_their_commit(
 
 def test_what_merge_and_compaction_sinks_write_is_on_disk(session: Session, synced: list[str]) -> None:
     """Spark's tasks would call these sinks; here this process does."""
-    table = made(session, "parquet")
+    table = of_two_rows(session, "parquet")
     metadata, sinks, [old] = table.connector.metadata, table.connector.sinks, table.splits().files
     pinned = replace(table.handle, version=table.splits().version)
     synced.clear()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.merge_engines import make, put, rows
+from tests.support.merge_engines import make
+from tests.support.tables import put_dicts, spark_rows
 from trinity import Session, Table, TrinityError
 
 
@@ -23,7 +24,7 @@ def grouped(session: Session, tiered_fmt: str) -> Table:
         },
     )
     full = {"g": 5, "a": "a", "n": 1, "h1": 1, "h2": 1, "b": "b", "c": "c", "d": "d"}
-    put(table, {"k": 1, **full}, {"k": 2, **full}, {"k": 3, "c": "only c"})
+    put_dicts(table, {"k": 1, **full}, {"k": 2, **full}, {"k": 3, "c": "only c"})
     return table
 
 
@@ -31,16 +32,16 @@ def test_update_stores_the_changed_columns_alone(grouped: Table) -> None:
     grouped.update("k = 1", {"d": "NULL", "a": "'new'"})
     [stored] = grouped.log().where("d IS NULL AND k = 1").collect()
     assert (stored.g, stored.a, stored.n, stored.h1, stored.b) == (5, "new", None, None, None)
-    assert rows(grouped)[0] == (1, 5, "new", 1, 1, 1, "b", "c", None)
-    put(grouped, {"k": 1, "g": 4, "a": "late", "n": 10, "c": "c2"})  # the group's sequence moved with the update
-    assert rows(grouped)[0] == (1, 5, "new", 11, 1, 1, "b", "c2", None)
+    assert spark_rows(grouped)[0] == (1, 5, "new", 1, 1, 1, "b", "c", None)
+    put_dicts(grouped, {"k": 1, "g": 4, "a": "late", "n": 10, "c": "c2"})  # the group's sequence moved with the update
+    assert spark_rows(grouped)[0] == (1, 5, "new", 11, 1, 1, "b", "c2", None)
     grouped.compact(full=True)
-    assert rows(grouped)[0] == (1, 5, "new", 11, 1, 1, "b", "c2", None)
+    assert spark_rows(grouped)[0] == (1, 5, "new", 11, 1, 1, "b", "c2", None)
 
 
 @pytest.mark.full
 def test_update_is_refused_where_it_would_have_no_effect(grouped: Table) -> None:
-    before = rows(grouped)
+    before = spark_rows(grouped)
     changes = {
         "SET n = 3": "NOT_SUPPORTED",  # M11: a function other than the default
         "SET a = 'x' WHERE k = 3": "INVALID_ARGUMENTS",  # M11: the group was never written
@@ -51,18 +52,18 @@ def test_update_is_refused_where_it_would_have_no_effect(grouped: Table) -> None
         with pytest.raises(TrinityError) as refused:
             grouped.session.sql(f"UPDATE {grouped.name} {change}")
         assert refused.value.code == code, change
-    assert rows(grouped) == before
+    assert spark_rows(grouped) == before
     grouped.update("k = 3", {"a": "'x'", "g": "1"})
-    assert rows(grouped)[2][:3] == (3, 1, "x")
+    assert spark_rows(grouped)[2][:3] == (3, 1, "x")
 
 
 def test_delete_is_a_hard_delete(grouped: Table) -> None:
     assert grouped.delete([1, 2]).rows == 2
-    assert [r[0] for r in rows(grouped)] == [3]
-    put(grouped, {"k": 1, "g": 1, "a": "blank", "n": 7, "c": "c"})  # an older sequence, and no row that beats it
-    assert rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)
+    assert [r[0] for r in spark_rows(grouped)] == [3]
+    put_dicts(grouped, {"k": 1, "g": 1, "a": "blank", "n": 7, "c": "c"})  # an older sequence, and no row that beats it
+    assert spark_rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)
     grouped.compact(full=True)
-    assert rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)
+    assert spark_rows(grouped)[0] == (1, 1, "blank", 7, None, None, None, "c", None)
 
 
 @pytest.mark.full
@@ -78,7 +79,7 @@ def test_merge_updates_inserts_deletes_and_moves_keys(grouped: Table) -> None:
     assert (counts.updated, counts.deleted, counts.inserted) == (1, 1, 1)
     moved = grouped.update("k IN (1, 9)", {"k": "10 - k"})  # both keys are vacated and filled
     assert moved.updated == 2
-    assert rows(grouped) == [
+    assert spark_rows(grouped) == [
         (1, 9, "i", 4, None, None, None, "new", None),
         (3, None, None, None, None, None, None, "only c", None),
         (9, 6, "m", 1, 1, 1, "b", "c", "d"),

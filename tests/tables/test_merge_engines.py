@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.merge_engines import make, put, rows
+from tests.support.merge_engines import make
 from tests.support.paths import TESTS
+from tests.support.tables import put_dicts, spark_rows
 from trinity import Session, TrinityError
 from trinity.merge.functions import others
 from trinity.spi import Tier
@@ -86,7 +87,7 @@ def test_seed_002_three_records(session: Session, tiered_fmt: str) -> None:
     for record in given:
         session.sql(f"INSERT INTO {tiered_fmt}.default.books VALUES ({record})")
     assert len(given) == 3
-    assert rows(session.table(f"{tiered_fmt}.default.books")) == [(1, 25.2, 10, "This is a book")]
+    assert spark_rows(session.table(f"{tiered_fmt}.default.books")) == [(1, 25.2, 10, "This is a book")]
     assert expected == "1, 25.2, 10, 'This is a book'"
 
 
@@ -109,7 +110,7 @@ def test_a_delete_of_a_listed_group_removes_the_row_and_leaves_a_threshold(
     table = make(session, tiered_fmt, GROUP_COLUMNS, **GROUPS)
 
     def step(*versions: dict[str, Any]) -> list[tuple[Any, ...]]:
-        put(table, *versions)
+        put_dicts(table, *versions)
         if compact:
             table.compact(full=True)
         return [tuple(r) for r in table.to_df().select("g", "a", "n", "h", "b", "c").collect()]
@@ -159,10 +160,10 @@ def test_late_rows_meet_their_order_after_compaction(session: Session, tiered_fm
         },
     )
     for g, text in ((1, "a"), (3, "c"), (2, "b"), (0, "z")):
-        put(table, {"k": 1, "g": g, "l": text, "f": text})
+        put_dicts(table, {"k": 1, "g": g, "l": text, "f": text})
         table.compact(full=True)
         assert {f.tier for f in table.splits().files} == {Tier.BASE}
-    assert rows(table) == [(1, 3, "z,a,b,c", "z")]
+    assert spark_rows(table) == [(1, 3, "z,a,b,c", "z")]
 
 
 def test_sequence_field_with_a_late_delete(session: Session, tiered_fmt: str) -> None:
@@ -171,39 +172,39 @@ def test_sequence_field_with_a_late_delete(session: Session, tiered_fmt: str) ->
         "fields.n.aggregate-function": "sum", "aggregation.remove-record-on-delete": "true",
     }  # fmt: skip
     table = make(session, tiered_fmt, "k INT, s INT, kind STRING, n INT, v STRING", **options)
-    put(table, {"k": 1, "s": 10, "kind": "+I", "n": 1, "v": "ten"}, {"k": 1, "s": 20, "kind": "+I", "n": 2})
+    put_dicts(table, {"k": 1, "s": 10, "kind": "+I", "n": 1, "v": "ten"}, {"k": 1, "s": 20, "kind": "+I", "n": 2})
     table.compact(full=True)
-    put(table, {"k": 1, "s": 15, "kind": "-D"})
-    assert rows(table) == [(1, 20, "+I", 2, None)]
+    put_dicts(table, {"k": 1, "s": 15, "kind": "-D"})
+    assert spark_rows(table) == [(1, 20, "+I", 2, None)]
     table.compact(full=True)
-    put(table, {"k": 1, "s": 12, "kind": "+I", "n": 100, "v": "before the delete"})
-    put(table, {"k": 1, "s": 16, "kind": "-U", "n": 5})  # D3: ignored
-    assert rows(table) == [(1, 20, "+I", 2, None)]
+    put_dicts(table, {"k": 1, "s": 12, "kind": "+I", "n": 100, "v": "before the delete"})
+    put_dicts(table, {"k": 1, "s": 16, "kind": "-U", "n": 5})  # D3: ignored
+    assert spark_rows(table) == [(1, 20, "+I", 2, None)]
 
 
 def test_a_sum_out_of_range_is_an_error_of_the_read_that_later_rows_repair(session: Session, tiered_fmt: str) -> None:
     options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
     table = make(session, tiered_fmt, "k STRING, n BIGINT, v STRING", **options)
     most = 2**63 - 1
-    put(table, {"k": "big", "n": most, "v": "a"}, {"k": "big", "n": most}, {"k": "small", "n": 1})
+    put_dicts(table, {"k": "big", "n": most, "v": "a"}, {"k": "big", "n": most}, {"k": "small", "n": 1})
     table.compact(full=True)
     with pytest.raises(Exception, match=r"NUMERIC_VALUE_OUT_OF_RANGE: column 'n' .*k = big.*18446744073709551614"):
         table.to_df().collect()
     assert [tuple(r) for r in table.to_df(where="k = 'small'").collect()] == [("small", 1, None)]
-    put(table, {"k": "big", "n": -most})
-    assert rows(table) == [("big", most, "a"), ("small", 1, None)]
+    put_dicts(table, {"k": "big", "n": -most})
+    assert spark_rows(table) == [("big", most, "a"), ("small", 1, None)]
     table.compact(full=True)
     assert {f.tier for f in table.splits().files} == {Tier.BASE}
-    assert rows(table) == [("big", most, "a"), ("small", 1, None)]
+    assert spark_rows(table) == [("big", most, "a"), ("small", 1, None)]
 
 
 @pytest.mark.full
 def test_a_sum_of_more_digits_than_spark_has_is_no_null(session: Session, tiered_fmt: str) -> None:
     options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
     table = make(session, tiered_fmt, "k STRING, n DECIMAL(38,0)", **options)
-    put(table, {"k": "big", "n": Decimal("6e37")}, {"k": "small", "n": Decimal(1)}, {"k": "none"})
+    put_dicts(table, {"k": "big", "n": Decimal("6e37")}, {"k": "small", "n": Decimal(1)}, {"k": "none"})
     table.compact(full=True)
-    put(table, {"k": "big", "n": Decimal("6e37")}, {"k": "small", "n": Decimal(2)})
+    put_dicts(table, {"k": "big", "n": Decimal("6e37")}, {"k": "small", "n": Decimal(2)})
     for _ in range(2):
         with pytest.raises(Exception, match=r"NUMERIC_VALUE_OUT_OF_RANGE: column 'n' .*k = big.*of many digits"):
             table.to_df().collect()
@@ -214,10 +215,10 @@ def test_a_sum_of_more_digits_than_spark_has_is_no_null(session: Session, tiered
 
 def test_first_row_keeps_what_came_first(session: Session, tiered_fmt: str) -> None:
     table = make(session, tiered_fmt, "k INT, v STRING", **{"merge-engine": "first-row"})
-    put(table, {"k": 1, "v": "first"}, {"k": 1, "v": "second"}, {"k": 2, "v": None})
+    put_dicts(table, {"k": 1, "v": "first"}, {"k": 1, "v": "second"}, {"k": 2, "v": None})
     table.compact(full=True)
-    put(table, {"k": 1, "v": "third"}, {"k": 2, "v": "late"}, {"k": 3, "v": "new"})
-    assert rows(table) == [(1, "first"), (2, None), (3, "new")]
+    put_dicts(table, {"k": 1, "v": "third"}, {"k": 2, "v": "late"}, {"k": 3, "v": "new"})
+    assert spark_rows(table) == [(1, "first"), (2, None), (3, "new")]
     merged = session.sql(
         f"MERGE INTO {table.name} t USING (VALUES (3, 'x'), (4, 'y')) AS s(k, v) ON t.k = s.k "
         "WHEN NOT MATCHED THEN INSERT *"
@@ -231,7 +232,7 @@ def test_first_row_keeps_what_came_first(session: Session, tiered_fmt: str) -> N
         with pytest.raises(TrinityError, match="first-row") as refused:
             session.sql(statement)
         assert refused.value.code == "NOT_SUPPORTED"
-    assert rows(table) == [(1, "first"), (2, None), (3, "new"), (4, "y")]
+    assert spark_rows(table) == [(1, "first"), (2, None), (3, "new"), (4, "y")]
 
 
 @pytest.mark.parametrize("partition", ["", "PARTITIONED BY (p) "])
@@ -244,10 +245,10 @@ def test_versions_stay_in_order_when_the_log_is_compacted_by_itself(
         "'fields.w.aggregate-function' = 'last_value')"
     )
     table = session.table(f"{tiered_fmt}.default.t")
-    put(table, *({"p": k % 2, "k": k} for k in range(200)))
+    put_dicts(table, *({"p": k % 2, "k": k} for k in range(200)))
     table.compact(full=True)
     for n in range(12):
-        put(table, {"p": 1, "k": 1, "v": str(n), "w": str(n)}, {"p": 0, "k": 2, "v": str(n), "w": None})
+        put_dicts(table, {"p": 1, "k": 1, "v": str(n), "w": str(n)}, {"p": 0, "k": 2, "v": str(n), "w": None})
     table.compact()
     assert {f.tier for f in table.splits().files} == {Tier.BASE, Tier.LOG}
     listed = ",".join(map(str, range(12)))
@@ -291,10 +292,10 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_function_comes_by_entry_point(session: Session, tiered_fmt: str) -> None:
     options = {"merge-engine": "aggregation", "fields.v.aggregate-function": "longest"}
     table = make(session, tiered_fmt, "k INT, v STRING", **options)
-    put(table, {"k": 1, "v": "aa"}, {"k": 1, "v": "bbb"})
+    put_dicts(table, {"k": 1, "v": "aa"}, {"k": 1, "v": "bbb"})
     table.compact(full=True)
-    put(table, {"k": 1, "v": "cc"})
-    assert rows(table) == [(1, "bbb")]
+    put_dicts(table, {"k": 1, "v": "cc"})
+    assert spark_rows(table) == [(1, "bbb")]
     assert session.spark.sql(table.merge_view_sql("spark")).collect() == [(1, "bbb")]
     with pytest.raises(TrinityError, match="column 'v' folds by longest"):
         table.merge_view_sql("duckdb")
@@ -308,8 +309,8 @@ def test_a_function_comes_by_entry_point(session: Session, tiered_fmt: str) -> N
 def test_a_base_in_several_buckets_meets_the_log(session: Session, tiered_fmt: str) -> None:
     options = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum", "bucket": "2"}
     table = make(session, tiered_fmt, "k INT, n BIGINT", **options)
-    put(table, *({"k": k, "n": 1} for k in range(20)))
+    put_dicts(table, *({"k": k, "n": 1} for k in range(20)))
     table.compact(full=True)
-    put(table, *({"k": k, "n": 10} for k in range(15, 25)))
+    put_dicts(table, *({"k": k, "n": 10} for k in range(15, 25)))
     expected = {**dict.fromkeys(range(15), 1), **dict.fromkeys(range(15, 20), 11), **dict.fromkeys(range(20, 25), 10)}
-    assert rows(table) == sorted(expected.items(), key=str)
+    assert spark_rows(table) == sorted(expected.items(), key=str)

@@ -25,7 +25,7 @@ def table(session: Session, fmt: str) -> Table:
     return session.create_table(f"{fmt}.default.t", columns, primary_key=["k"])
 
 
-def rows(table: Table) -> dict[int, dict[str, Any]]:
+def not_null(table: Table) -> dict[int, dict[str, Any]]:
     """Return key -> the values of the row that are not NULL."""
     return {
         row["k"]: {name: value for name, value in row.items() if name != "k" and value is not None}
@@ -35,7 +35,7 @@ def rows(table: Table) -> dict[int, dict[str, Any]]:
 
 def test_arrow_nulls(table: Table) -> None:
     table.upsert(pa.table({"k": [1, 2], **{name: pa.nulls(2) for name in TYPES}}))
-    assert rows(table) == {1: {}, 2: {}}
+    assert not_null(table) == {1: {}, 2: {}}
     given = {
         "k": [3],
         "a": pa.array([[None, None]], pa.list_(pa.null())),
@@ -46,7 +46,7 @@ def test_arrow_nulls(table: Table) -> None:
         "m": pa.array([[]], pa.map_(pa.string(), pa.null())),
     }
     table.upsert(pa.table(given))
-    assert rows(table)[3] == {
+    assert not_null(table)[3] == {
         "a": [None, None], "aa": [None, [None]], "r": {"x": None, "y": None}, "ar": [{"x": 1, "m": None}],
         "ma": [("p", None)], "m": [],
     }  # fmt: skip
@@ -58,12 +58,12 @@ def test_spark_nulls(session: Session, table: Table) -> None:
     session.sql(f"INSERT INTO t SELECT 2, {', '.join('NULL' for _ in TYPES)}")
     nulls = [F.lit(None).alias(name) for name in TYPES]
     table.upsert(session.spark.range(3, 4).select(F.col("id").cast("int").alias("k"), *nulls))
-    assert rows(table) == {1: {}, 2: {}, 3: {}}
+    assert not_null(table) == {1: {}, 2: {}, 3: {}}
     session.sql(
         "INSERT INTO t (k, a, m, r, ar) VALUES (4, array(), map(), named_struct('x', NULL, 'y', array()), NULL)"
     )
     session.sql("INSERT INTO t (k, a, ar) VALUES (5, array(NULL), array(named_struct('x', 1, 'm', map('q', array()))))")
-    assert rows(table)[4] == {"a": [], "m": [], "r": {"x": None, "y": []}}
-    assert rows(table)[5] == {"a": [None], "ar": [{"x": 1, "m": [("q", [])]}]}
+    assert not_null(table)[4] == {"a": [], "m": [], "r": {"x": None, "y": []}}
+    assert not_null(table)[5] == {"a": [None], "ar": [{"x": 1, "m": [("q", [])]}]}
     session.sql("UPDATE t SET a = NULL, r = NULL, ar = array() WHERE k = 5")
-    assert rows(table)[5] == {"ar": []}
+    assert not_null(table)[5] == {"ar": []}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.partitions import UTC, by_partition, plain_table, put, wide_table
+from tests.support.partitions import UTC, by_partition, plain_table, put_regions, wide_table
 from trinity import Column, Session, Table, TrinityError
 from trinity.spi import SinkId, WriteTarget, from_fragments
 from trinity.storage import ParquetSinkProvider
@@ -212,8 +212,8 @@ def test_l9_queries_read_the_partitions_asked_for(session: Session, fmt: str, re
     plain = plain_table(session, fmt, "string", ["eu", "us", None])
     assert len(session.sql(f"SELECT id FROM {plain.name} WHERE p = 'us' AND id > 0").inputFiles()) == 1
     assert len(session.sql(f"SELECT id FROM {plain.name} WHERE p IS NULL").inputFiles()) == 1
-    put(regions, ["eu", "us"], range(5), 1, "a")
-    put(regions, ["us", "jp"], range(5), 2, "b")
+    put_regions(regions, ["eu", "us"], range(5), 1, "a")
+    put_regions(regions, ["us", "jp"], range(5), 2, "b")
     found = session.sql(f"SELECT * FROM {regions.name} WHERE region = 'us' AND v = 'b'")
     assert {f.split("region=")[1][:2] for f in found.inputFiles()} == {"us"}
     assert found.count() == 5

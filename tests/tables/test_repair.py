@@ -10,22 +10,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import trinity
-from tests.support.foreign import refused
 from tests.support.iceberg import pyiceberg
 from tests.support.pages import some
+from tests.support.refusals import refusal
+from tests.support.tables import reopened
 from trinity import Session, Table, TrinityError
 from trinity.cli.main import app
 from trinity.storage import ObjectStore
 
 
-def fresh(table: Table) -> Table:
-    """Open the table in a new session."""
-    return trinity.connect(Path(table.location).parents[2]).table(str(table.name))
-
-
 def values(table: Table) -> list[int]:
-    return sorted(fresh(table).to_arrow()["v"].to_pylist())
+    return sorted(reopened(table).to_arrow()["v"].to_pylist())
 
 
 def damage(table: Table, behind: int) -> tuple[Path, bytes]:
@@ -47,19 +42,19 @@ def damage(table: Table, behind: int) -> tuple[Path, bytes]:
 
 def test_commits_that_are_whole_are_lost_by_confirmation_alone(session: Session, pages: Table) -> None:
     path, whole = damage(pages, 1)  # the commit of row 2; those of 3 and 4 are undamaged, and depend on it
-    again = fresh(pages).session
+    again = reopened(pages).session
     preview = again.repair(str(pages.name), dry_run=True)
     assert [commit.damaged for commit in preview.lost] == [False, False, True]
     assert path.name in preview.lost[-1].what
     back = preview.back_to
     says = rf"goes back to version {back}, 2 of which may be whole, and loses 3 commits.*version={back}"
-    refused("INVALID_ARGUMENTS", says, lambda: again.repair(str(pages.name)))
-    refused("INVALID_ARGUMENTS", "not to version 77", lambda: again.repair(str(pages.name), version=77))
+    refusal("INVALID_ARGUMENTS", lambda: again.repair(str(pages.name)), says)
+    refusal("INVALID_ARGUMENTS", lambda: again.repair(str(pages.name), version=77), "not to version 77")
     path.write_bytes(whole)
     assert values(pages) == [1, 2, 3, 4]
-    assert fresh(pages).session.repair(str(pages.name), dry_run=True).skipped
+    assert reopened(pages).session.repair(str(pages.name), dry_run=True).skipped
     damage(pages, 1)
-    done = fresh(pages).session.repair(str(pages.name), version=preview.back_to)
+    done = reopened(pages).session.repair(str(pages.name), version=preview.back_to)
     assert (done.skipped, done.back_to) == (False, preview.back_to)
     assert [commit.version for commit in done.lost] == [commit.version for commit in preview.lost]
     assert values(pages) == [1]
@@ -69,7 +64,7 @@ def test_a_store_that_does_not_answer_is_no_damage(
     session: Session, pages: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A repair during a failure must not take files that cannot be read now for lost."""
-    again = fresh(pages).session
+    again = reopened(pages).session
     get = ObjectStore.get
 
     def silent(store: ObjectStore, name: str) -> bytes:
@@ -82,7 +77,7 @@ def test_a_store_that_does_not_answer_is_no_damage(
         if pages.name.catalog == "iceberg":
             metadata: Any = again.table(str(pages.name)).connector.metadata
             patch.setattr(metadata._tables, "load", lambda table: silent(ObjectStore(table.location), ".metadata.json"))
-        refused("FILESYSTEM_ERROR", "does not answer", lambda: again.repair(str(pages.name)))
+        refusal("FILESYSTEM_ERROR", lambda: again.repair(str(pages.name)), "does not answer")
     assert values(pages) == [1, 2, 3, 4]
 
 
@@ -144,7 +139,7 @@ def test_what_is_not_understood_is_no_damage(session: Session, pages: Table, how
     metadata = json.loads(before)
     change(metadata)
     path.write_text(json.dumps(metadata))
-    again = fresh(pages)
+    again = reopened(pages)
     calls: list[Callable[[], object]] = [
         again.to_arrow,
         lambda: again.append(some(5)),
@@ -153,7 +148,7 @@ def test_what_is_not_understood_is_no_damage(session: Session, pages: Table, how
         lambda: again.session.repair(str(pages.name), dry_run=True),
     ]
     for call in calls:
-        refused("NOT_SUPPORTED", says, call)
+        refusal("NOT_SUPPORTED", call, says)
     assert json.loads(path.read_text()) == metadata
     path.write_text(before)
     assert values(pages) == [1, 2, 3, 4]
@@ -168,8 +163,8 @@ def test_a_version_that_is_refused_is_no_damage(session: Session, pages: Table) 
         changes.set_properties({"schema.name-mapping.default": theirs.schema().name_mapping.model_dump_json()})
     with theirs.update_schema() as schema:
         schema.rename_column("v", "w")
-    again = fresh(pages)
-    refused("NOT_SUPPORTED", "renamed columns", again.to_arrow)
+    again = reopened(pages)
+    refusal("NOT_SUPPORTED", again.to_arrow, "renamed columns")
     assert again.session.repair(str(pages.name)).skipped
     assert pyiceberg(pages).metadata.current_snapshot_id == theirs.metadata.current_snapshot_id
 
@@ -180,5 +175,5 @@ def test_a_table_that_is_not_understood_can_be_dropped(session: Session, pages: 
     metadata = json.loads(path.read_text())
     version_4(metadata)
     path.write_text(json.dumps(metadata))
-    fresh(pages).session.drop_table(str(pages.name))
+    reopened(pages).session.drop_table(str(pages.name))
     assert not Path(pages.location).exists()

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trinity
+from tests.support.tables import put
 from trinity import Column, Session, Table
 from trinity.storage import ObjectStore
 
@@ -25,11 +26,6 @@ def opened(warehouse: Path) -> Iterator[Session]:
     """Yield a session that starts no Spark."""
     with trinity.connect(warehouse) as session:
         yield session
-
-
-def put(table: Table, *rows: tuple[int, int, bool]) -> None:
-    named = [dict(zip(("k", "w", "gone"), row, strict=True)) for row in rows]
-    table.upsert(pa.Table.from_pylist(named, table.definition.to_arrow()))
 
 
 def made(session: Session, fmt: str, **properties: str) -> Table:

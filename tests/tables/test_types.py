@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 
-from tests.support.typed_rows import CASES, rows
+from tests.support.typed_rows import CASES, typed_rows
 from trinity import Column, Session, Table, TrinityError
 from trinity.definition import evolve
 
@@ -46,7 +46,7 @@ def plain(value: Any) -> Any:
 
 def expected() -> list[dict[str, Any]]:
     found = []
-    for row in rows().to_pylist():
+    for row in typed_rows().to_pylist():
         row["c_map"] = None if row["c_map"] is None else dict(row["c_map"])
         for item in row["c_deep"] or []:
             if item:
@@ -65,13 +65,13 @@ def utc_local_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arrow_data_reads_back_equal(typed: Table) -> None:
-    typed.upsert(rows())
+    typed.upsert(typed_rows())
     assert read(typed) == expected()
 
 
 @pytest.mark.tiered
 def test_spark_data_reads_back_equal(typed: Table, session: Session) -> None:
-    typed.upsert(rows())
+    typed.upsert(typed_rows())
     frame = session.spark.createDataFrame(typed.to_df().collect(), typed.to_df().schema)
     typed.upsert(frame)
     assert read(typed) == expected()
@@ -79,10 +79,10 @@ def test_spark_data_reads_back_equal(typed: Table, session: Session) -> None:
 
 @pytest.mark.tiered
 def test_compaction_keeps_every_value(typed: Table) -> None:
-    typed.upsert(rows())
+    typed.upsert(typed_rows())
     typed.compact(full=True)
     assert read(typed) == expected()
-    typed.upsert(rows().slice(1))  # and the merge of base and log does, too
+    typed.upsert(typed_rows().slice(1))  # and the merge of base and log does, too
     assert read(typed) == expected()
 
 
@@ -96,9 +96,9 @@ def test_types_are_kept(typed: Table) -> None:
 )
 def test_columns_of_every_type_are_added_later(session: Session, fmt: str) -> None:
     table = session.create_table(f"{fmt}.default.grows", [Column("k", "int")], primary_key=["k"])
-    table.upsert(rows().select(["k"]))
+    table.upsert(typed_rows().select(["k"]))
     table.alter(*[partial(evolve.added, column=Column(name, kind)) for name, (kind, _) in CASES.items()])
-    table.upsert(rows().slice(0, 2))
+    table.upsert(typed_rows().slice(0, 2))
     assert read(table) == expected()
 
 

@@ -45,7 +45,7 @@ def orders(opened: Session, fmt: str) -> Table:
     return opened.create_table(f"{fmt}.default.orders", COLUMNS, primary_key=["id"], properties=options)
 
 
-def put(table: Table, *keys: int, ts: dt.datetime = NOON) -> None:
+def put_keys(table: Table, *keys: int, ts: dt.datetime = NOON) -> None:
     table.upsert([{"id": key, "ts": ts} for key in keys])
 
 
@@ -57,7 +57,7 @@ def test_a_table_says_what_it_is(orders: Table) -> None:
     assert orders.columns == ["id", "ts", "price", "tags", "more"]
     assert orders.schema == orders.to_arrow().schema
     before = orders.version
-    put(orders, 1, 2)
+    put_keys(orders, 1, 2)
     assert orders.version == before + 1
     assert orders.head(1).num_rows == 1
     assert orders.exists
@@ -67,10 +67,10 @@ def test_a_table_says_what_it_is(orders: Table) -> None:
 
 def test_rows_are_counted_as_they_are_read(orders: Table) -> None:
     assert orders.count() == 0
-    put(orders, 1, 2, 3)
+    put_keys(orders, 1, 2, 3)
     first = orders.version
-    put(orders, 2, 4)
-    put(orders, 1, ts=NOON - dt.timedelta(days=1))
+    put_keys(orders, 2, 4)
+    put_keys(orders, 1, ts=NOON - dt.timedelta(days=1))
     assert orders.count() == orders.to_arrow().num_rows == 4
     assert orders.count(version=first) == 3
 
@@ -125,17 +125,17 @@ def test_rows_of_python_that_do_not_fit(orders: Table, rows: Any, code: str, nam
 
 
 def test_a_table_is_emptied_once(orders: Table) -> None:
-    put(orders, 1, 2)
+    put_keys(orders, 1, 2)
     assert orders.truncate(txn=("daily", 1)).rows == 2
     assert orders.count() == 0
-    put(orders, 3)
+    put_keys(orders, 3)
     assert orders.truncate(txn=("daily", 1)).skipped
     assert orders.count() == 1
 
 
 @pytest.mark.parametrize("fmt", ["parquet"])
 def test_a_retention_is_a_text_or_a_timedelta(orders: Table) -> None:
-    put(orders, 1)
+    put_keys(orders, 1)
     assert orders.vacuum(dt.timedelta(hours=1)).files == 0
     with refused("INVALID_ARGUMENTS", "retain", "text", "'7 days' or timedelta(days=7)"):
         orders.vacuum(168)  # type: ignore[arg-type]
@@ -180,8 +180,8 @@ def test_names_of_a_session(orders: Table, fmt: str) -> None:
 def test_a_closed_session_is_closed(orders: Table) -> None:
     session = orders.session
     with session:
-        put(orders, 1)
-    for call in (orders.to_arrow, orders.count, lambda: put(orders, 2), lambda: session.table(str(orders.name))):
+        put_keys(orders, 1)
+    for call in (orders.to_arrow, orders.count, lambda: put_keys(orders, 2), lambda: session.table(str(orders.name))):
         with refused("INVALID_ARGUMENTS", "closed", "trinity.connect()"):
             call()
     session.close()

@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.support.adapter import append, code_of
 from tests.support.iceberg_lake import open_catalog
-from tests.support.numbered import ENDINGS, Numbered, new_table, rows
+from tests.support.numbered import ENDINGS, Numbered, batch, new_table
 from trinity.spi import ConnectorMetadata, TableHandle
 from trinity.storage import ObjectStore
 
@@ -97,7 +97,7 @@ def test_two_spellings_of_a_number_are_one_commit(
             others: Any = folder.others
             write = Numbered.write
             monkeypatch.setattr(Numbered, "write", lambda self, n, metadata, _: write(self, n, metadata, ending))
-            table.append(rows(7))
+            table.append(batch(7))
             monkeypatch.setattr(Numbered, "write", write)
             assert others.file(number) is not None
         put(store, name, data)
@@ -200,7 +200,7 @@ def test_a_table_that_a_catalog_took_over_is_read_as_the_catalog_has_it(tmp_path
     catalog.create_namespace("ns")
     table = catalog.register_table("ns.t", f"file://{folder.others.file(3)}")
     assert folder.rows == 2
-    table.append(rows(3))
+    table.append(batch(3))
     assert folder.rows == 3
     code, message = code_of(lambda: folder.append(4))
     assert (code, "belongs to a catalog" in message) == ("NOT_SUPPORTED", True)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.alter import set_properties
-from trinity.errors import TrinityError
+from tests.support.refusals import refusal
 from trinity.spi import (
     Bucket,
     Column,
@@ -70,13 +70,6 @@ def written(lake: Connector, insert: InsertTableHandle, *ids: int) -> list[bytes
 def ids(lake: Connector, handle: TableHandle, version: int | None = None) -> list[int]:
     splits = lake.metadata.get_splits(dataclasses.replace(handle, version=version))
     return sorted(i for f in splits.files for i in pq.read_table(f.path)["id"].to_pylist())
-
-
-def refused(code: str, call: Any) -> str:
-    with pytest.raises(TrinityError) as caught:
-        call()
-    assert caught.value.code == code
-    return caught.value.message
 
 
 def test_a_definition_survives_reopening(lake: Connector, handle: TableHandle, tmp_path: Path) -> None:
@@ -180,7 +173,7 @@ def test_a_corrupt_checkpoint_is_passed_over_and_a_lost_manifest_named(tmp_path:
     checkpoint.write_text("{")
     assert ids(open_catalog(tmp_path), table) == [0, 1, 2]  # manifests say the same
     (log / f"{1:020d}.json").unlink()
-    assert f"{1:020d}.json" in refused("BAD_DATA", lambda: ids(open_catalog(tmp_path), table))
+    assert f"{1:020d}.json" in refusal("BAD_DATA", lambda: ids(open_catalog(tmp_path), table))
 
 
 def test_txn_without_rows_is_recorded(lake: Connector, handle: TableHandle) -> None:
@@ -199,7 +192,7 @@ def test_a_statement_that_read_conflicts_with_new_rows_only(lake: Connector, han
     second = lake.metadata.begin_merge(handle, {})
     append(lake, handle, 2)
     fragments = written(lake, second.insert, 4)
-    refused("TRANSACTION_CONFLICT", lambda: lake.metadata.finish_merge(second, fragments))
+    refusal("TRANSACTION_CONFLICT", lambda: lake.metadata.finish_merge(second, fragments))
     elsewhere = dataclasses.replace(second, scope=ReadScope(bounds={"id": (4, 9)}))
     assert lake.metadata.finish_merge(elsewhere, fragments).version == 6
 
@@ -223,7 +216,7 @@ def test_k6_a_rewrite_keeps_the_highest_commit_that_it_folded(lake: Connector, h
     assert finish().version == 4
     files = lake.metadata.get_splits(handle).files
     assert sorted((f.tier.value, f.commit) for f in files) == [("base", 2), ("log", 3)]
-    refused("TRANSACTION_CONFLICT", finish)
+    refusal("TRANSACTION_CONFLICT", finish)
 
 
 def test_vacuum_keeps_what_the_oldest_readable_version_needs(lake: Connector, handle: TableHandle) -> None:
@@ -236,7 +229,7 @@ def test_vacuum_keeps_what_the_oldest_readable_version_needs(lake: Connector, ha
     result = lake.metadata.vacuum(handle, replaced_at - 1)  # version 3 was still the newest just before
     assert (result.oldest_version, result.files) == (3, 0)
     assert ids(lake, handle, 3) == [0, 1, 2]
-    assert "3" in refused("INVALID_ARGUMENTS", lambda: ids(lake, handle, 2))
+    assert "3" in refusal("INVALID_ARGUMENTS", lambda: ids(lake, handle, 2))
     result = lake.metadata.vacuum(handle, lake.metadata.history(handle)[-1].timestamp_ms + 1000)
     assert result.files == 3
     assert ids(lake, handle) == [0, 1, 2, 9]

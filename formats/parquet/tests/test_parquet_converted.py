@@ -23,14 +23,14 @@ def table(tmp_path: Path) -> Table:
     session = trinity.connect(tmp_path / "w", engine="local")
     made = session.create_table("parquet.default.t", columns, primary_key=["k"], properties=OPTIONS)
     for w in (1, 2):
-        put(made, *((k, w) for k in range(3)))
+        put_kept(made, *((k, w) for k in range(3)))
     made.delete([1])
     made.compact(full=True)
     made.vacuum("0 seconds")
     return made
 
 
-def put(table: Table, *rows: tuple[int, int]) -> None:
+def put_kept(table: Table, *rows: tuple[int, int]) -> None:
     table.upsert([{"k": k, "w": w, "gone": False} for k, w in rows])
 
 
@@ -41,7 +41,7 @@ def keys(found: pa.Table) -> list[int]:
 def test_a_folder_is_converted_to_delta(table: Table) -> None:
     convert_to_deltalake(table.location)
     write_deltalake(table.location, pa.table({"k": [7], "w": [1], "gone": [False]}), mode="append", schema_mode="merge")
-    put(table, (1, 1), (9, 1))
+    put_kept(table, (1, 1), (9, 1))
     table.compact(full=True)
     assert keys(table.to_arrow()) == [0, 2, 9]
     for call in (lambda: table.vacuum("0 seconds"), lambda: table.session.drop_table(str(table.name))):
