@@ -17,9 +17,9 @@ def played(budget: Budget, **most: int) -> Budget:
 
 
 BUDGET: Final = replace(
-    played(BUDGETS["smoke"], histories=3, programs=2, engines=2, faults=2),
+    played(BUDGETS["smoke"], histories=3, programs=2, engines=2, faults=2, races=12),
     name="test",
-    shrink=ShrinkBudget(seconds=40, tries=40),
+    shrink=ShrinkBudget(math.inf, 40),
 )
 QUICK: Final = replace(
     played(BUDGET, histories=1, programs=1, engines=1, faults=1), refusals=5, concurrency=False, longer=1
