@@ -28,7 +28,7 @@ _SETTINGS: Final = {
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The snapshot of the rows at the place in the log where a new slot's changes begin.
+    """The snapshot of the rows at the position in the log where a new slot's changes begin.
 
     Attributes:
         lsn: every later commit ends after it.

@@ -22,7 +22,7 @@ _REMEDY: Final = "Begin a new checkpoint: without startingVersion it starts with
 
 @dataclass(frozen=True)
 class Offset:
-    """A place in a table's history up to which a stream has read; or the place where a new stream begins.
+    """A version of a table up to which a stream has read; or the one where a new stream begins.
 
     Attributes:
         version: the newest version that was read; of a beginning at a version, the first one to read.

@@ -128,7 +128,7 @@ def _pep249_error(error: Exception) -> Error:
 
 
 def _at_row(error: Error, row: RowError) -> Error:
-    found = type(error)(error.code, f"{RowError.place(row.row, row.count)}{error.message}")
+    found = type(error)(error.code, f"{RowError.prefix(row.row, row.count)}{error.message}")
     found.sqlstate = error.sqlstate
     return found
 

@@ -39,7 +39,7 @@ def added(definition: TableDefinition, column: Column, position: Position = None
     """Return the definition with one more column; older rows have its DEFAULT there, else NULL.
 
     Raises:
-        TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND (the place); NOT_SUPPORTED for NOT NULL,
+        TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND (of the position); NOT_SUPPORTED for NOT NULL,
             INVALID_ARGUMENTS for a hidden name.
     """
     _check_free(definition, column.name)

@@ -23,11 +23,11 @@ class RowError(Exception):
     """
 
     def __init__(self, row: int, count: int, error: Exception) -> None:
-        super().__init__(f"{RowError.place(row, count)}{error}")
+        super().__init__(f"{RowError.prefix(row, count)}{error}")
         self.row, self.count, self.error = row, count, error
 
     @staticmethod
-    def place(row: int, count: int) -> str:
+    def prefix(row: int, count: int) -> str:
         """Return the beginning of its message."""
         return f"Row {row} of {count}: "
 

@@ -141,9 +141,9 @@ class Changes:
         """Append the deletions: of deleted rows, and of keys that rows left and that no row took."""
         count = len(self.table.written)
         leaves_key = exp.or_(
-            _is_of_kind("c", "D"),
+            _is_of_kind("D"),
             exp.and_(
-                _is_of_kind("c", "U"),
+                _is_of_kind("U"),
                 exp.Not(this=exp.paren(self._same_key(self._key("new", "c"), self._key("old", "c")))),
             ),
             copy=False,
@@ -212,7 +212,7 @@ class Changes:
                 for i, c in enumerate(self.table.written)
             ]
             extra = [trees.column(f"out_{i}", "c") for i in range(len(other_columns))]
-            deleted = trees.select([*rows, *extra], _aliased(changed, "c"), [_is_of_kind("c", "D")])
+            deleted = trees.select([*rows, *extra], _aliased(changed, "c"), [_is_of_kind("D")])
             own = {column.sql(): trees.column(f"out_{i}", self.alias) for i, column in enumerate(other_columns)}
             wanted = [_over_stored_row(e, own) for e in returning]
             queries.append(trees.select(wanted, trees.derived(deleted, self.alias)))
@@ -229,8 +229,8 @@ def _by_action(
     return exp.Case(ifs=ifs, default=default)
 
 
-def _is_of_kind(changed: str, kind: str) -> exp.Expr:
-    return exp.EQ(this=trees.column(_KIND, changed), expression=exp.Literal.string(kind))
+def _is_of_kind(kind: str) -> exp.Expr:
+    return exp.EQ(this=trees.column(_KIND, "c"), expression=exp.Literal.string(kind))
 
 
 def _aliased(name: str, alias: str) -> exp.Table:

@@ -56,7 +56,7 @@ def roles_of(definition: TableDefinition) -> dict[str, list[str]]:
 
 
 def without_column(definition: TableDefinition, column: Column) -> TableDefinition:
-    """Return the definition without a column that no row needs, its properties, and its place in a sequence group."""
+    """Return the definition without a column that no row needs, its properties, and its part in a sequence group."""
     return replace(
         definition,
         columns=tuple(c for c in definition.columns if c is not column),

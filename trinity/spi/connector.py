@@ -66,7 +66,7 @@ class SinkId:
     """Identifies a sink within its statement, and says which kind of file it writes.
 
     Attributes:
-        order: place in the arrival order of the commit: Spark's partition number; 0 without Spark.
+        order: index in the arrival order of the commit: Spark's partition number; 0 without Spark.
         tier: tier of the files that it writes.
         bucket: the bucket of a file that a compaction writes by bucket.
         commit: commit number that a compacted file carries (K6).
@@ -190,7 +190,7 @@ class Format(ABC):
         return False
 
     def hands_out_keys(self, options: Mapping[str, Any]) -> bool:
-        """Return whether a catalog with these options gives out credentials for its tables' places in object stores.
+        """Return whether a catalog with these options gives out credentials for its tables' locations in object stores.
 
         Called when a session opens. When True, ``storage_options`` only say where the store is, and are among the
         options that :meth:`create` gets. False by default.

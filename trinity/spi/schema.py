@@ -243,8 +243,8 @@ class TableDefinition:
         return self.columns[self.place(name)]
 
     def place(self, name: str) -> int:
-        """Return the place of the column of a name among all columns. Raises as :meth:`column`."""
-        found = self._places.get(name.lower())
+        """Return the index of the column of a name among all columns. Raises as :meth:`column`."""
+        found = self._indexes.get(name.lower())
         if found is not None:
             return found
         known = [c.name for c in self.visible]
@@ -254,8 +254,8 @@ class TableDefinition:
         )
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {column.name.lower(): place for place, column in enumerate(self.columns)}
+    def _indexes(self) -> Mapping[str, int]:
+        return {column.name.lower(): index for index, column in enumerate(self.columns)}
 
     def to_arrow(self) -> pa.Schema:
         """Return the Arrow schema of the table's rows in memory, hidden columns included."""

@@ -45,7 +45,7 @@ class MAP(sa.TypeEngine[dict[Any, Any]]):
 
 
 class STRUCT(sa.TypeEngine[Any]):
-    """Structs. A value is a row, whose fields are found by place, by name and by attribute.
+    """Structs. A value is a row, whose fields are found by index, by name and by attribute.
 
     Args:
         fields: name -> type of each field.

@@ -1,7 +1,7 @@
 """Reads of single rows of a Parquet file: only the pages that hold them are decoded.
 
 pyarrow decodes whole column chunks. So the pages that are wanted, and the dictionary before them, are put together in
-memory as a small Parquet file, whose metadata are the file's own but for places and counts. Numbers that are neither
+memory as a small Parquet file, whose metadata are the file's own but for offsets and counts. Numbers that are neither
 encoded nor compressed are read where they are.
 """
 

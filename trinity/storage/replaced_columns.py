@@ -1,6 +1,6 @@
 """Parquet files made of others, some of whose columns are replaced: the bytes of all other columns are copied.
 
-So an UPDATE decodes and encodes the columns that it sets alone. Rows keep their places.
+So an UPDATE decodes and encodes the columns that it sets alone. Rows keep their positions.
 """
 
 from __future__ import annotations
@@ -185,12 +185,12 @@ class _Copy:
 
 
 class _Moved:
-    """A column chunk in its new place.
+    """A column chunk at its new offset.
 
     Args:
         file: where its bytes are.
         chunk: its metadata there.
-        at: its new place.
+        at: its new offset.
     """
 
     def __init__(self, file: Any, chunk: Struct, at: int) -> None:

@@ -146,7 +146,7 @@ class DeltaMetadata(FolderMetadata, TableCommits):
     def _begin(self, table: TableHandle) -> State:
         """Return the state that a statement writes to; record what other engines changed of the definition.
 
-        Files with marks for columns, which go by place among all columns ever (P1), need these places to be settled.
+        Files with marks for columns, which go by index among all columns ever (P1), need these indexes to be settled.
         """
         newest = replace(table, version=None)
         state = self._snapshots.load(newest)

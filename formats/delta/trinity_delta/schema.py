@@ -354,7 +354,7 @@ def _fields(text: str) -> tuple[dict[str, Any], ...]:
 
 
 def _with_defaults(kind: Any, where: str) -> Any:
-    """Return a type's JSON with missing entries filled in. Raises ValueError naming the place of a malformed one."""
+    """Return a type's JSON with missing entries filled in. Raises ValueError naming the path of a malformed one."""
     if isinstance(kind, str):
         return kind
     if not isinstance(kind, dict) or not isinstance(name := kind.get("type"), str):

@@ -231,8 +231,7 @@ class IcebergMetadata(TableCommits):
     def run_attempts(
         self, table: TableHandle, use: Callable[[IcebergAttempt], _T], known: TableDefinition | None = None
     ) -> _T:
-        if known is None:
-            known = self._load(table).definition
+        known = known or self._load(table).definition
 
         def attempt(newest: TableHandle) -> _T:
             return self._using(newest, lambda state: use(IcebergAttempt(newest, state, self._snapshots)))

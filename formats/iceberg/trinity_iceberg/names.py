@@ -235,7 +235,7 @@ class CatalogNames:
         return renamed
 
     def _is_now(self, table: TableHandle) -> bool:
-        """Return whether a name is that of the table of a handle, by its place. Raises as the catalog does."""
+        """Return whether a name is that of the table of a handle, by its location. Raises as the catalog does."""
         with catalog_errors(self._catalog):
             try:
                 found = load_table(self._iceberg, identifier_of(table.schema, table.table))

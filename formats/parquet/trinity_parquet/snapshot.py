@@ -326,7 +326,7 @@ def _born(store: ObjectStore, table: TableHandle) -> Stat:
 
 
 def _stat(store: ObjectStore) -> Stat | None:
-    """Return a table's identity among those of its name: nothing in a bucket, where each has its own place."""
+    """Return a table's identity among those of its name: nothing in a bucket, where each has its own folder."""
     return store.stat(manifest_name(0)) if store.on_disk else Stat(0, 0, "")
 
 

@@ -61,7 +61,7 @@ class Attempt(ABC):
         """The processor of the table's paradigm."""
         plan, key = self.plan, self.plan.definition.primary_key
         names = [c.name for c in plan.definition.columns]
-        return processor_for(plan.merge.paradigm, names, plan.layout, plan.row_id, key)
+        return processor_for(plan.merge.paradigm, names, plan.insert_layout, plan.row_id, key)
 
     @property
     def guard(self) -> MergeGuard:

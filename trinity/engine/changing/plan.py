@@ -85,7 +85,7 @@ class StatementPlan:
         return self.merge.row_id
 
     @property
-    def layout(self) -> tuple[str, ...]:
+    def insert_layout(self) -> tuple[str, ...]:
         """Columns whose old values accompany deleted rows."""
         return self.merge.insert_layout
 
@@ -280,7 +280,7 @@ class StatementPlan:
             f"{program.statement} {self.table} AS {program.target_alias} at version {merge.table.version}",
             f"row change paradigm: {merge.paradigm.value}",
             f"row id: {self.row_id} ({', '.join(self.definition.primary_key or ('file', 'pos'))})",
-            f"insert layout: {', '.join(self.layout) or 'none'}",
+            f"insert layout: {', '.join(self.insert_layout) or 'none'}",
             f"update layout: {', '.join(merge.update_layout)}",
             f"files: {len(self.files)} of {len(self.splits.files)}",
         ]

@@ -9,7 +9,7 @@ The page supplied to :meth:`RowChangeProcessor.transform_page` is what the searc
 
 It returns the data columns, ``operation``, ``case_number``, ``row_id`` and ``insert_from_update`` (1 for an insert that
 comes from an update, so that the update counts once). Rows that no case selected are left out (S3). Columns are known
-by place, since a table may have a column of any name.
+by index, since a table may have a column of any name.
 """
 
 from __future__ import annotations

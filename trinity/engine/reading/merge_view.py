@@ -1,7 +1,7 @@
 """The merged read as plain SQL over the files of a version, for engines that know nothing of Trinity.
 
 The query is the fold of :mod:`trinity.merge`, applied to the text of a query instead of a DataFrame; only how a
-dialect names files and places of rows is written here.
+dialect names files and positions of rows is written here.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def refuse_unassignable(source: DataType, column: Column, table: str, where: str
 def placed(source: DataType, wanted: DataType) -> DataType:
     """Return a type in which unnamed fields, as those of ``struct(1, 'a')``, get the names of another type.
 
-    So Spark stores rows of INSERT, by place: its functions name such fields col1, col2 and so on.
+    So Spark stores rows of INSERT, by position: its functions name such fields col1, col2 and so on.
     """
     if source.name != wanted.name or len(source.children) != len(wanted.children):
         return source

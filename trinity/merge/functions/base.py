@@ -27,7 +27,7 @@ class Field:
         name: the column.
         type: its type.
         value: its value in a row.
-        order: the row's place in fold order, larger is later; no two rows of a key share one (A2).
+        order: the row's index in fold order, larger is later; no two rows of a key share one (A2).
         when: true for the rows that carry the column (P1).
         retract: true for a retract, never NULL.
         explicit: true for a row that sets the column even to NULL: one that SQL UPDATE wrote.

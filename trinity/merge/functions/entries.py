@@ -21,10 +21,10 @@ from trinity.spi import DataType
 from trinity.syntax.quoting import quoted
 
 
-def _put_entry(entries: str, same: str, replaced: str, fits: str = "true") -> str:
+def _put_entry(same: str, replaced: str, fits: str = "true") -> str:
     """Return Spark SQL: list ``b`` in which entry ``e`` replaces the one with its key, or is added at the end."""
     there = f"transform(b, t -> IF({same}, {replaced}, t))"
-    return f"CASE WHEN exists(b, t -> {same}) THEN {there} WHEN {fits} THEN concat(b, array({entries})) ELSE b END"
+    return f"CASE WHEN exists(b, t -> {same}) THEN {there} WHEN {fits} THEN concat(b, array(e)) ELSE b END"
 
 
 class _Entries(ListFunction):
@@ -81,7 +81,7 @@ class MergeMap(_Entries):
         return "t.key = e.key"
 
     def put(self, field: Field) -> str:
-        return _put_entry("e", self.same(field), "e")
+        return _put_entry(self.same(field), "e")
 
     def whole(self, entries: str) -> str:
         return f"map_from_entries({entries})"
@@ -123,7 +123,7 @@ class MergeMapWithKeytime(MergeMap):
         newer = f"IF(CAST(e.value.{time} AS STRING) > CAST(t.value.{time} AS STRING), e, t)"
         return (
             f"CASE WHEN e.value IS NULL THEN filter(b, t -> NOT ({self.same(field)})) "
-            f"WHEN e.value.{time} IS NULL THEN b ELSE {_put_entry('e', self.same(field), newer)} END"
+            f"WHEN e.value.{time} IS NULL THEN b ELSE {_put_entry(self.same(field), newer)} END"
         )
 
     def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
@@ -225,7 +225,7 @@ class NestedUpdate(_Nested):
         if sequence:
             new, old = (f"struct({', '.join(f'{row}.{quoted(s)}' for s in sequence)})" for row in ("e", "t"))
             replaced = f"IF({new} >= {old}, e, t)"
-        return _put_entry("e", self.same(field), replaced, fits)
+        return _put_entry(self.same(field), replaced, fits)
 
     def folded(self, rows: ColumnRows) -> Folded:
         entries, key = self._entries(rows), _nested_key(rows.options)
@@ -254,7 +254,7 @@ class NestedPartialUpdate(_Nested):
     def put(self, field: Field) -> str:
         names = field.type.children[0].fields
         merged = ", ".join(f"coalesce(e.{quoted(n)}, t.{quoted(n)}) AS {quoted(n)}" for n in names)
-        return _put_entry("e", self.same(field), f"struct({merged})")
+        return _put_entry(self.same(field), f"struct({merged})")
 
     def folded(self, rows: ColumnRows) -> Folded:
         entries = self._entries(rows)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from trinity.hidden import ARRIVAL, FITS, KIND, PLACE, VISIBLE
+from trinity.hidden import ARRIVAL, FITS, FOLD_ORDER, KIND, VISIBLE
 from trinity.merge.functions import AggregateFunction, Field, FieldFunction, aggregate_function
 from trinity.merge.properties import MergeEngine
 from trinity.merge.row_kinds import FoldKind, StoredKind, is_retract
@@ -72,7 +72,7 @@ class ColumnFold:
     raises: bool = True
 
     def contributions(self, versions: AnyRows) -> AnyRows:
-        """Return the row versions that still count, with :data:`KIND` and :data:`PLACE`, of rows with an arrival.
+        """Return the row versions that still count, with :data:`KIND` and :data:`FOLD_ORDER`, of rows with an arrival.
 
         Returns:
             for each key the rows from its last cut on. The cut is among them: it stands for the rows that it removes.
@@ -83,11 +83,11 @@ class ColumnFold:
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
             ignored = is_retract(kind) if spec.ignore_delete else f"{kind} = {FoldKind.RETRACT_UPDATE}"
             versions = versions.where(f"NOT ({ignored})")
-        rows = versions.selectExpr("*", f"{kind} AS {KIND}", f"{_fold_order(spec)} AS {PLACE}")
+        rows = versions.selectExpr("*", f"{kind} AS {KIND}", f"{_fold_order(spec)} AS {FOLD_ORDER}")
         if not self._cuts:
             return rows
-        cut = f"max(IF({KIND} = {FoldKind.CUT}, {PLACE}, NULL)) OVER (PARTITION BY {_key(spec)}) AS {_CUT_AT}"
-        return rows.selectExpr("*", cut).where(f"{_CUT_AT} IS NULL OR {PLACE} >= {_CUT_AT}").drop(_CUT_AT)
+        cut = f"max(IF({KIND} = {FoldKind.CUT}, {FOLD_ORDER}, NULL)) OVER (PARTITION BY {_key(spec)}) AS {_CUT_AT}"
+        return rows.selectExpr("*", cut).where(f"{_CUT_AT} IS NULL OR {FOLD_ORDER} >= {_CUT_AT}").drop(_CUT_AT)
 
     @property
     def _cuts(self) -> bool:
@@ -113,7 +113,7 @@ class ColumnFold:
         if self._cuts:
             rows = rows.where(f"{KIND} <> {FoldKind.CUT}")
         removing = self.spec.remove_on_group and self.spec.row_kind
-        return kept_after_removal(rows, self.spec, PLACE, KIND) if removing else rows
+        return kept_after_removal(rows, self.spec, FOLD_ORDER, KIND) if removing else rows
 
     def not_in(self, dialect: str) -> dict[str, str]:
         """Return column -> its function, of those that a merge view in a dialect cannot have."""
@@ -149,7 +149,7 @@ class ColumnFold:
             name=column.name,
             type=parse_type(column.type),
             value=quoted(column.name),
-            order=self._groups[group.sequence].order if group else PLACE,
+            order=self._groups[group.sequence].order if group else FOLD_ORDER,
             when=when,
             retract=retract if retracts else "false",
             explicit=self._explicit(column),
@@ -188,7 +188,7 @@ class ColumnFold:
                 number=n,
                 group=group,
                 plain=tuple(c for c in group.protected if c not in self.spec.functions),
-                fold_order=PLACE,
+                fold_order=FOLD_ORDER,
                 key=_key(self.spec),
                 retract=is_retract(KIND) if self.spec.folds_retracts else None,
                 carries=(lambda name: self._carries(self.definition.column(name))) if self.omits else None,
@@ -202,7 +202,7 @@ class ColumnFold:
         """Return the state of an aggregation table's sequence column: the value of the last row, retract or not."""
         if name not in self.spec.ordering or self.spec.engine is not MergeEngine.AGGREGATION:
             return None
-        return f"max_by({quoted(name)}, {PLACE})"
+        return f"max_by({quoted(name)}, {FOLD_ORDER})"
 
     def _results(self, kinds: Mapping[str, str]) -> list[str]:
         found: dict[str, str] = {}

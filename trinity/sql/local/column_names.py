@@ -20,7 +20,7 @@ def with_column_names(query: exp.Expr) -> exp.Expr:
 
 
 def _unnamed(query: exp.Expr) -> Iterator[tuple[int, exp.Expr]]:
-    """Yield the columns of a query whose names Spark would make, with their places."""
+    """Yield the columns of a query whose names Spark would make, with their indexes."""
     for select in _selects(query):
         for number, column in enumerate(select.expressions):
             if not isinstance(column, exp.Alias | exp.Column | exp.Star):

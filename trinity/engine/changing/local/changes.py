@@ -46,7 +46,7 @@ class LocalChanges:
     def fields(self) -> list[Column]:
         """The columns of the target that it reads."""
         definition = self.plan.definition
-        names = {*self.plan.layout, *definition.primary_key}
+        names = {*self.plan.insert_layout, *definition.primary_key}
         if self.plan.spec is not None:
             names.update(*self.plan.row_id_columns)
         for case in self.compiled.cases:
@@ -93,7 +93,7 @@ class LocalChanges:
     def _changed(self, number: int, case: CompiledCase, rows: pa.RecordBatch) -> pa.RecordBatch:
         data, refusal = self._row(case, rows)
         refusal = self._row_errors(number, case, rows, data, refusal)
-        layout = [self._old(rows, name) for name in self.plan.layout]
+        layout = [self._old(rows, name) for name in self.plan.insert_layout]
         present = None if case.case.when is When.NOT_MATCHED else True
         assert case.case.operation is not None
         facts = [

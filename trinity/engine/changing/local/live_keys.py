@@ -65,7 +65,7 @@ class _Rows:
 
     def __init__(self, changes: LocalChanges, spec: MergeSpec, page: pa.RecordBatch) -> None:
         plan = changes.plan
-        row_id, merge_row = page.column(len(plan.layout)), page.column(len(plan.layout) + 1)
+        row_id, merge_row = page.column(len(plan.insert_layout)), page.column(len(plan.insert_layout) + 1)
         fields = merge_row.flatten()
         operation, case = fields[-2:]
         new = pa.table({name: fields[changes.data_schema.get_field_index(name)] for name in plan.filled_columns})

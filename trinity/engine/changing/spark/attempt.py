@@ -173,11 +173,11 @@ class SparkAttempt(Attempt):
         sinks = None
         if not self.plan.definition.keyed:  # a sink's work depends on the files that it rewrites, not on its rows
             sinks = max(1, parallelism(self.table.session.spark))
-        return Distribution(self.plan.layout, self.plan.merge.update_layout, sinks, self._shares_sink())
+        return Distribution(self.plan.insert_layout, self.plan.merge.update_layout, sinks, self._shares_sink())
 
     def _shares_sink(self) -> bool:
         """Return True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
-        definition, layout = self.plan.definition, self.plan.layout
+        definition, layout = self.plan.definition, self.plan.insert_layout
         if not definition.keyed:
             return not layout
         texts = [k for k in layout if parse_type(definition.column(k).type).name in ("char", "varchar")]

@@ -94,13 +94,13 @@ class SparkChanges:
         """Return the rows that a WHEN selects, with the number of the first one."""
         conditions = [self._holds(case) for case in self.plan.program.cases]
         given = {n: _column(c.condition) for n, c in enumerate(self.plan.program.cases) if c.condition is not None}
-        for place, kind in zip(given, types_of(joined, list(given.values())), strict=True):
-            check_boolean(kind, f"The condition of {self.plan.clause(place)}")
+        for index, kind in zip(given, types_of(joined, list(given.values())), strict=True):
+            check_boolean(kind, f"The condition of {self.plan.clause(index)}")
         if self.plan.program.source is None:  # one case: its condition is the WHERE
             return joined.where(conditions[0]).withColumn(_CASE, F.lit(0))
         number: Column | None = None
-        for place, (case, holds) in enumerate(zip(self.plan.program.cases, conditions, strict=True)):
-            found = F.lit(place if case.operation is not None else None).cast("int")
+        for index, (case, holds) in enumerate(zip(self.plan.program.cases, conditions, strict=True)):
+            found = F.lit(index if case.operation is not None else None).cast("int")
             number = F.when(holds, found) if number is None else number.when(holds, found)
         assert number is not None
         selected = joined.withColumn(_CASE, number).where(F.col(_CASE).isNotNull())
@@ -135,7 +135,7 @@ class SparkChanges:
         return F.col(f"{quoted(self.plan.program.target_alias)}.{quoted(name)}")
 
     def _layout(self) -> list[Column]:
-        return [self._target(name).alias(f"_trinity_layout_{i}") for i, name in enumerate(self.plan.layout)]
+        return [self._target(name).alias(f"_trinity_layout_{i}") for i, name in enumerate(self.plan.insert_layout)]
 
     def _row_id(self) -> Column:
         if self.plan.spec is None:

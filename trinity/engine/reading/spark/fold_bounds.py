@@ -1,6 +1,6 @@
 """Facts about a version's fold by the bounds of its files: order and sums that fit into a BIGINT.
 
-A hash aggregation keeps a BIGINT; of the pair (sequence, place) Spark makes a struct, by which it has to sort.
+A hash aggregation keeps a BIGINT; of the pair (sequence, fold order) Spark makes a struct, by which it has to sort.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.plan import order_is_lost
 from trinity.engine.reading.spark.arrival_order import POSITION_BITS
-from trinity.hidden import PLACE
+from trinity.hidden import FOLD_ORDER
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import takes_part
 from trinity.spi import DataFile, SplitSource
@@ -53,7 +53,7 @@ def _packed(group: SequenceGroup, splits: SplitSource, log: list[DataFile]) -> s
     row_bits, file_bits = max(f.rows for f in log).bit_length(), (len(log) + 1).bit_length()
     if len(known) < len(parts) or sum(bits for _, bits in known) + row_bits + file_bits > _BITS:
         return None
-    fold_order = f"({PLACE} + {1 << POSITION_BITS}L)"  # that of base rows is -1
+    fold_order = f"({FOLD_ORDER} + {1 << POSITION_BITS}L)"  # that of base rows is -1
     in_file = f"({fold_order} & {(1 << row_bits) - 1}L)"
     packed = "0L"
     for value, bits in (*known, (f"shiftright({fold_order}, {POSITION_BITS})", file_bits), (in_file, row_bits)):

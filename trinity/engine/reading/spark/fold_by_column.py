@@ -18,7 +18,7 @@ from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.errors import TrinityError
-from trinity.hidden import ARRIVAL, DELETED, FITS, KIND, LEFT, PLACE, SINCE, VISIBLE
+from trinity.hidden import ARRIVAL, DELETED, FITS, FOLD_ORDER, KIND, LEFT, SINCE, VISIBLE
 from trinity.merge.functions.bitmap_unions import BITMAP_UNIONS, united_bitmaps
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec
@@ -166,7 +166,7 @@ class _Rewrite:
         rows = self._routed(base, deleted=False, left=f"NOT {FITS}", since="CAST(NULL AS BIGINT)", arrival="0L")
         if unfit is not None:
             kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")
-            rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=PLACE))
+            rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=FOLD_ORDER))
         if not self.spec.may_need_sidecar:
             return rows
         versions = self._sidecar_rows()
@@ -181,7 +181,7 @@ class _Rewrite:
 
     def _order(self) -> str:
         key = ", ".join(map(quoted, self.spec.key))
-        return f"row_number() OVER (PARTITION BY {key} ORDER BY {PLACE}) - {_SIDECAR_ROWS}L"
+        return f"row_number() OVER (PARTITION BY {key} ORDER BY {FOLD_ORDER}) - {_SIDECAR_ROWS}L"
 
     def _sidecar_rows(self) -> DataFrame:
         """Return the rows with which late rows, or later rows of keys that are not visible, are folded (E3)."""
