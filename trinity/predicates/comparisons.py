@@ -1,13 +1,19 @@
-"""Comparisons of a column with other expressions, and equalities, as AND joins them."""
+"""Comparisons and equalities of columns, as AND joins them, and the values that meet a comparison with literals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from operator import le, lt
+from typing import Any, Final
 
 from sqlglot import exp
 
+from trinity.predicates.literals import literal_value
+
+Bound = tuple[Any, Any]
+"""(smallest, largest) value, None for no bound on that side."""
 FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
     exp.EQ: exp.EQ, exp.NullSafeEQ: exp.NullSafeEQ, exp.NEQ: exp.NEQ,
     exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE,
@@ -60,6 +66,62 @@ def _sides(part: exp.Expr) -> tuple[type[exp.Expr], exp.Expr, tuple[exp.Expr, ..
     if isinstance(part.this, exp.Column):
         return operator, part.this, (part.expression,)
     return FLIPPED[operator], part.expression, (part.this,)
+
+
+@dataclass(frozen=True)
+class ValueSet:
+    """Values of a column.
+
+    Attributes:
+        bounds: bounds of the values.
+        strict: True when the bounds are none of the values.
+        listed: all the values, ascending; None where they are not listed.
+        excluded: values that are none of these.
+    """
+
+    bounds: Bound = (None, None)
+    strict: bool = False
+    listed: Sequence[Any] | None = None
+    excluded: Collection[Any] = ()
+
+    @classmethod
+    def listing(cls, values: Collection[Any]) -> ValueSet:
+        """Return the set of some values, one at least."""
+        listed = sorted(values)
+        return cls((listed[0], listed[-1]), listed=listed)
+
+    @classmethod
+    def of(cls, found: Comparison, kind: str, timezone: Callable[[], str] = lambda: "") -> ValueSet | None:
+        """Return the values of a column of a type that meet a comparison; None where they are not certain.
+
+        ``timezone`` is that of :func:`~trinity.predicates.literals.literal_value`.
+        """
+        values = [literal_value(value, kind, timezone) for value in found.values]
+        if not values or None in values:
+            return None
+        if (found.operator, found.negated) in ((exp.EQ, True), (exp.In, True), (exp.NEQ, False)):
+            return cls(excluded=values)
+        if found.negated or found.operator is exp.NEQ:
+            return None
+        if found.operator in (exp.EQ, exp.NullSafeEQ, exp.In):
+            return cls.listing(values)
+        strict = found.operator in (exp.LT, exp.GT)
+        if found.operator in (exp.LT, exp.LTE):
+            return cls((None, values[0]), strict)
+        return cls((values[0], values[1] if found.operator is exp.Between else None), strict)
+
+    def meets(self, smallest: Any, largest: Any) -> bool:
+        """Return True when one of the values may be within bounds. Of bounds of another type nothing is known."""
+        try:
+            if self.listed is not None:
+                index = bisect_left(self.listed, smallest)
+                return index < len(self.listed) and bool(self.listed[index] <= largest)
+            if self.excluded:
+                return bool(smallest != largest or smallest not in self.excluded)
+            reaches, (low, high) = lt if self.strict else le, self.bounds
+            return (low is None or reaches(low, largest)) and (high is None or reaches(smallest, high))
+        except TypeError:
+            return True
 
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:

@@ -13,8 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.predicates.comparisons import Comparison, bare, conjuncts, equalities
-from trinity.predicates.value_sets import Bound, ValueSet
+from trinity.predicates.comparisons import Bound, Comparison, ValueSet, bare, conjuncts, equalities
 from trinity.spi import Column, DataFile, TableDefinition
 
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from trinity.predicates.comparisons import Comparison, conjuncts
-from trinity.predicates.value_sets import ValueSet
+from trinity.predicates.comparisons import Comparison, ValueSet, conjuncts
 from trinity.spi import TableDefinition, parse_type
 
 _ROUNDED: Final = frozenset({"float", "double"})

@@ -8,8 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.predicates.comparisons import Comparison
-from trinity.predicates.value_sets import ValueSet
+from trinity.predicates.comparisons import Comparison, ValueSet
 from trinity.spi import ColumnStats, DataFile
 
 StatsTest = Callable[[Mapping[str, ColumnStats]], bool]

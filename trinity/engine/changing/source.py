@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from trinity.predicates.value_sets import ValueSet
+from trinity.predicates.comparisons import ValueSet
 from trinity.spi import DataFile, TableDefinition, parse_type
 
 FEW: Final = 1000

@@ -30,13 +30,12 @@ from trinity.engine.writing.casts import cast_array
 from trinity.errors import TrinityError
 from trinity.predicates.comparisons import conjuncts
 from trinity.syntax.parse import expression_tree
-from trinity.syntax.sql_text import tree_of
 
 
 def local_tree(text: str) -> exp.Expr | NotLocal:
     """Return the tree of an expression of Spark SQL; why Spark has to read it, where it cannot be parsed."""
     try:
-        return tree_of(text) or expression_tree(text)
+        return expression_tree(text)
     except TrinityError as error:
         if error.code != "SYNTAX_ERROR":
             raise

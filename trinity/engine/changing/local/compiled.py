@@ -18,6 +18,7 @@ from trinity.engine.values.arrow_assignment import Assignment, assignment
 from trinity.engine.values.local_checks import LocalChecks
 from trinity.engine.values.store_assignment import refuse_other_than_boolean
 from trinity.spi import Operation, TableDefinition, parse_given_type, parse_type, type_text
+from trinity.syntax.sql_text import tree_of
 
 
 def target_field(definition: TableDefinition, name: str) -> str:
@@ -198,4 +199,5 @@ class _Compiler:
     def _compiled(self, expression: Expression) -> Compiled | NotLocal:
         if not isinstance(expression, str):
             return NotLocal("only Spark evaluates a Column of its own")
-        return compile_expression(expression, self.scope, self.timezone)
+        tree = tree_of(expression)
+        return compile_expression(expression if tree is None else tree, self.scope, self.timezone)
