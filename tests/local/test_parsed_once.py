@@ -1,7 +1,7 @@
 """The text of an expression is parsed once, however many use it, and its tree is never modified."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.parser import Parser
 
+from tests.support.counting import counted
 from trinity import Column, Session, Table
 from trinity.syntax.parse import expression_tree
 
@@ -27,29 +28,21 @@ def table(local: Session) -> Table:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def read() -> Iterator[Counter[str]]:
     """Count the texts that SQL's lexer reads."""
-    counts, lexed = Counter[str](), Dialect.tokenize
-
-    def counted(self: Dialect, text: str, *args: Any) -> Any:
-        counts[text] += 1
-        return lexed(self, text, *args)
-
-    monkeypatch.setattr(Dialect, "tokenize", counted)
-    return counts
+    with counted(Dialect, "tokenize", by=lambda dialect, text, *_: text) as texts:
+        yield texts
 
 
 @pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[tuple[str, int], ...]]:
+def parsed() -> Iterator[Counter[tuple[tuple[str, int], ...]]]:
     """Count the token sequences that are parsed as expressions."""
-    counts, parse_into = Counter[tuple[tuple[str, int], ...]](), Parser.parse_into
 
-    def counted(self: Parser, kind: Any, tokens: Any, *args: Any) -> Any:
-        counts[tuple((token.text, token.start) for token in tokens)] += 1
-        return parse_into(self, kind, tokens, *args)
+    def sequence(parser: Parser, kind: Any, tokens: Any, *_: Any) -> tuple[tuple[str, int], ...]:
+        return tuple((token.text, token.start) for token in tokens)
 
-    monkeypatch.setattr(Parser, "parse_into", counted)
-    return counts
+    with counted(Parser, "parse_into", by=sequence) as sequences:
+        yield sequences
 
 
 def update(table: Table) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pytest
 
+from tests.support.counting import counted
 from trinity import Column, Session, Table
-from trinity.spi import ConnectorMetadata
 
 _COUNTED: Final = (
     "get_table",
@@ -54,24 +51,9 @@ def table(request: pytest.FixtureRequest, session: Session, tiered_fmt: str) -> 
     return made[1]
 
 
-@contextmanager
-def _counting(metadata: ConnectorMetadata) -> Iterator[Counter[str]]:
-    """Count the calls of the metadata's methods, also those among themselves."""
-    found: Counter[str] = Counter()
-
-    def called(name: str, method: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        found[name] += 1
-        return method(*args, **named)
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in _COUNTED:
-            patch.setattr(metadata, name, partial(called, name, getattr(metadata, name)))
-        yield found
-
-
 def test_an_append_begins_and_finishes(table: Table) -> None:
     write = table.upsert if table.definition.keyed else table.append
-    with _counting(table.connector.metadata) as calls:
+    with counted(table.connector.metadata, *_COUNTED) as calls:
         write(_rows(4))
     assert calls == _APPEND
 
@@ -98,13 +80,13 @@ _SQL: Final = {
 
 @pytest.mark.parametrize(("statement", "calls"), _SQL.items())
 def test_sql_asks_once(session: Session, table: Table, statement: str, calls: dict[str, int]) -> None:
-    with _counting(table.connector.metadata) as found:
+    with counted(table.connector.metadata, *_COUNTED) as found:
         session.sql(statement).collect()
     assert found == calls
 
 
 def test_a_translated_merge_asks_once(session: Session, table: Table) -> None:
-    with _counting(table.connector.metadata) as found:
+    with counted(table.connector.metadata, *_COUNTED) as found:
         session.sql(
             "MERGE INTO t USING (SELECT k, concat(v, 'x') AS v FROM beside) AS n ON t.k = n.k "
             "WHEN MATCHED THEN UPDATE SET v = n.v",
@@ -116,29 +98,29 @@ def test_a_translated_merge_asks_once(session: Session, table: Table) -> None:
 
 def test_changes_from_python_ask_once(table: Table) -> None:
     metadata = table.connector.metadata
-    with _counting(metadata) as found:
+    with counted(metadata, *_COUNTED) as found:
         table.update("k = 1", {"v": "'changed'"})
     assert found == _CHANGE
-    with _counting(metadata) as found:
+    with counted(metadata, *_COUNTED) as found:
         table.delete("k = 1")
     assert found == _CHANGE
     if table.definition.keyed:
-        with _counting(metadata) as found:
+        with counted(metadata, *_COUNTED) as found:
             assert table.delete([2, 3]).rows == 2
         assert found == _CHANGE
     source = table.session.spark.createDataFrame([(7, "merged")], "k int, v string")
     merge = table.merge(source, "t.k = s.k").when_matched_update_all().when_not_matched_insert_all()
-    with _counting(metadata) as found:
+    with counted(metadata, *_COUNTED) as found:
         merge.execute()
     assert found == _CHANGE
 
 
 def test_reads_and_compaction_ask_once(table: Table) -> None:
     metadata = table.connector.metadata
-    with _counting(metadata) as found:
+    with counted(metadata, *_COUNTED) as found:
         assert table.to_df().count() == 3
     assert found == {"get_splits": 1}
-    with _counting(metadata) as found:
+    with counted(metadata, *_COUNTED) as found:
         assert not table.compact(full=True).skipped
     assert found == {"get_splits": 1, "begin_rewrite": 1, "finish_rewrite": 1}
 
@@ -146,13 +128,13 @@ def test_reads_and_compaction_ask_once(table: Table) -> None:
 def test_constraints_look_before_the_commit_and_within_it(table: Table) -> None:
     metadata = table.connector.metadata
     for constrain in (partial(table.set_not_null, "v"), partial(table.add_check, "short", "length(v) < 9")):
-        with _counting(metadata) as found:
+        with counted(metadata, *_COUNTED) as found:
             constrain()
         assert found == {"get_splits": 2, "alter_table": 1}
 
 
 def test_a_definition_lists_no_files(table: Table) -> None:
-    with _counting(table.connector.metadata) as found:
+    with counted(table.connector.metadata, *_COUNTED) as found:
         assert [c.name for c in table.definition.visible] == ["k", "v"]
         assert table.definition == table.splits().definition
     assert found == {"get_table_definition": 2, "get_splits": 1}
@@ -160,7 +142,7 @@ def test_a_definition_lists_no_files(table: Table) -> None:
 
 def test_changes_ask_for_the_history_once(table: Table) -> None:
     first = table.connector.metadata.history(table.handle)[0].version
-    with _counting(table.connector.metadata) as found:
+    with counted(table.connector.metadata, *_COUNTED) as found:
         assert table.changes(first).count() == 3
     assert found["history"] == 1
 
@@ -177,7 +159,7 @@ def test_a_micro_batch_asks_for_the_history_once_to_plan_and_once_for_its_files(
     )
     stream.trigger(availableNow=True).start().awaitTermination()
     (table.upsert if table.definition.keyed else table.append)(_rows(4))
-    with _counting(table.connector.metadata) as found:
+    with counted(table.connector.metadata, *_COUNTED) as found:
         stream.trigger(availableNow=True).start().awaitTermination()
     assert rows == [3, 1]
     assert found["history"] == 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.counting import counted
 from trinity import Column, Session, Table
-from trinity.merge.spec import MergeSpec, _Parser
+from trinity.merge.spec import _Parser
 from trinity.spi import TableDefinition
-from trinity.storage import ObjectStore, Stat
+from trinity.storage import ObjectStore
 
 pytestmark = pytest.mark.inner
 
@@ -36,19 +37,9 @@ _MERGE: Final = (
 )
 
 
-@contextmanager
-def _reading(table: Table) -> Iterator[Counter[str]]:
+def _reading(table: Table) -> AbstractContextManager[Counter[str]]:
     """Count how often files below the table's folder are read, by name."""
-    found: Counter[str] = Counter()
-    get = ObjectStore.get
-
-    def got(store: ObjectStore, name: str) -> bytes:
-        found[store.path(name).removeprefix(f"{table.location}/")] += 1
-        return get(store, name)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ObjectStore, "get", got)
-        yield found
+    return counted(ObjectStore, "get", by=lambda store, name: store.path(name).removeprefix(f"{table.location}/"))
 
 
 def _most(reads: Counter[str], fmt: str) -> dict[str, int]:
@@ -157,25 +148,14 @@ _NEWEST: Final = {
 
 
 @contextmanager
-def _loading(newest: str) -> Iterator[Counter[str]]:
+def _loading(newest: str) -> Iterator[dict[str, int]]:
     """Count how often the newest version is checked for, and how often definitions and options are parsed."""
-    found: Counter[str] = Counter()
-    stat, define, parse = ObjectStore.stat, TableDefinition.from_dict, _Parser.parse
-
-    def looked(store: ObjectStore, name: str) -> Stat | None:
-        found["newest version"] += name.endswith(newest)
-        return stat(store, name)
-
-    def defined(data: Mapping[str, Any]) -> TableDefinition:
-        found["definition"] += 1
-        return define(data)
-
-    def parsed(parser: _Parser) -> MergeSpec:
-        found["merge options"] += 1
-        return parse(parser)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ObjectStore, "stat", looked)
-        patch.setattr(TableDefinition, "from_dict", defined)
-        patch.setattr(_Parser, "parse", parsed)
+    found = dict[str, int]()
+    with (
+        counted(ObjectStore, "stat", by=lambda store, name: name.endswith(newest)) as looks,
+        counted(TableDefinition, "from_dict") as definitions,
+        counted(_Parser, "parse") as options,
+    ):
         yield found
+    counts = {"newest version": looks[True], "definition": definitions.total(), "merge options": options.total()}
+    found |= {what: count for what, count in counts.items() if count}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tests.support.counting import counted
 from trinity.engine.compacting.health import health_of
 from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.hidden_rows import forget
 from trinity.engine.reading.plan import ReadStrategy, plan_read
-from trinity.merge.spec import MergeSpec, _Parser
+from trinity.merge.spec import _Parser
 from trinity.spi import Bucket, Column, DataFile, Origin, SplitSource, TableDefinition, Tier
 from trinity.storage import PositionDeletes
 
@@ -83,16 +84,9 @@ def test_the_plan_tells_who_executes_it(splits: SplitSource, where: str | None, 
     assert line.endswith(f"to_arrow() too: {reason}" if reason else "to_arrow() reads in this process, without it")
 
 
-def test_the_options_of_a_version_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed = list[str]()
-    parse = _Parser.parse
-
-    def counted(parser: _Parser) -> MergeSpec:
-        parsed.append(parser.definition.name)
-        return parse(parser)
-
-    monkeypatch.setattr(_Parser, "parse", counted)
-    splits = version(BASE, 9)
-    assert plan_read(splits).spec is plan_read(splits).spec
-    health_of(splits)
-    assert parsed == ["t"]
+def test_the_options_of_a_version_are_parsed_once() -> None:
+    with counted(_Parser, "parse", by=lambda parser: parser.definition.name) as parsed:
+        splits = version(BASE, 9)
+        assert plan_read(splits).spec is plan_read(splits).spec
+        health_of(splits)
+    assert parsed == {"t": 1}

@@ -20,7 +20,7 @@ def refused(code: str, *named: str) -> Iterator[pytest.ExceptionInfo[TrinityErro
     assert [n for n in named if n not in caught.value.message] == [], caught.value.message
 
 
-def refusal(code: str, call: Any, says: str = "") -> str:
+def refusal(code: str, call: Any, says: str | None = None) -> str:
     """Return the message of the error with which a call is refused, in which a pattern is found."""
     with pytest.raises(TrinityError, match=says) as caught:
         call()

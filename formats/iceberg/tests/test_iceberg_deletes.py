@@ -8,6 +8,7 @@ import pytest
 from pyiceberg.manifest import ManifestContent
 
 from tests.support.adapter import append, code_of, compact, resolve, with_base
+from tests.support.counting import counted
 from tests.support.iceberg_lake import open_catalog, with_pyiceberg
 from trinity.spi import TableHandle, Tier
 from trinity_iceberg import IcebergConnector, deletes
@@ -65,27 +66,18 @@ def test_r1_a_later_resolve_takes_the_delete_files_place(
     assert delete_files(lake, handle) == []
 
 
-def test_a_manifest_of_delete_files_is_read_once(
-    lake: IcebergConnector, handle: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_manifest_of_delete_files_is_read_once(lake: IcebergConnector, handle: TableHandle, tmp_path: Path) -> None:
     with_base(lake, handle)
     resolve(lake, handle, [{"id": 2, "v": "b"}], [1])()
     loaded = with_pyiceberg(lake, handle)
     [manifest] = [m for m in loaded.current_snapshot().manifests(loaded.io) if m.content == ManifestContent.DELETES]  # type: ignore[union-attr]
-    read: list[str] = []
-    new_input = SyncedFileIO.new_input
-
-    def noted(io: SyncedFileIO, location: str) -> object:
-        read.append(location)
-        return new_input(io, location)
-
     deletes._listed.drop(lambda _: True)
-    monkeypatch.setattr(SyncedFileIO, "new_input", noted)
-    other = open_catalog(tmp_path / "w")
-    assert sum(f.live_rows for f in other.metadata.get_splits(handle).files) == 3
-    append(other, handle, (3, "c"))
-    assert sum(f.live_rows for f in other.metadata.get_splits(handle).files) == 4
-    assert read.count(manifest.manifest_path) == 1
+    with counted(SyncedFileIO, "new_input", by=lambda io, location: location) as read:
+        other = open_catalog(tmp_path / "w")
+        assert sum(f.live_rows for f in other.metadata.get_splits(handle).files) == 3
+        append(other, handle, (3, "c"))
+        assert sum(f.live_rows for f in other.metadata.get_splits(handle).files) == 4
+    assert read[manifest.manifest_path] == 1
 
 
 def test_k6_rows_that_come_during_a_resolve_stay(lake: IcebergConnector, handle: TableHandle) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.support.adapter import KEYED, append, code_of, stored
+from tests.support.counting import counted
 from tests.support.iceberg_lake import open_catalog
 from trinity.spi import TableHandle
 from trinity_iceberg import IcebergConnector
@@ -21,18 +21,10 @@ def metadata_files(handle: TableHandle) -> list[Path]:
 
 
 def test_a_commit_reads_no_metadata_file_and_writes_what_pyiceberg_reads(
-    lake: IcebergConnector, handle: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: IcebergConnector, handle: TableHandle
 ) -> None:
     append(lake, handle, (0, "a"))
-    read: list[str] = []
-    new_input = SyncedFileIO.new_input
-
-    def noted(io: SyncedFileIO, location: str) -> object:
-        read.append(location)
-        return new_input(io, location)
-
-    with monkeypatch.context() as watched:
-        watched.setattr(SyncedFileIO, "new_input", noted)
+    with counted(SyncedFileIO, "new_input", by=lambda io, location: location) as read:
         for n in range(1, 6):
             append(lake, handle, (n, "b"), txn=("app", n))
     assert [name for name in read if name.endswith(".metadata.json")] == []

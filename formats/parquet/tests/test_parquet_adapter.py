@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.alter import set_properties
+from tests.support.counting import counted
 from tests.support.refusals import refusal
 from trinity.spi import (
     Bucket,
@@ -106,29 +107,23 @@ def test_checkpoints_stand_for_the_manifests_before_them(tmp_path: Path, interva
     assert again.metadata.recorded_txn(table, "app") == 10
 
 
-def test_commits_cost_the_same_whatever_the_table_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commits_cost_the_same_whatever_the_table_holds(tmp_path: Path) -> None:
     """Commits read nothing back, and checkpoints, which repeat all files, become rarer as files add up."""
     lake = open_catalog(tmp_path, **{"checkpoint-interval": 2})
     table = lake.metadata.create_table(KEYED)
     append(lake, table, -1)
-    read: list[str] = []
-    get = ObjectStore.get
-
-    def noted(store: ObjectStore, name: str) -> bytes:
-        read.append(name)
-        return get(store, name)
-
-    monkeypatch.setattr(ObjectStore, "get", noted)
-    for n in range(300):
-        append(lake, table, n)
-    assert read == []
+    with counted(ObjectStore, "get") as read:
+        for n in range(300):
+            append(lake, table, n)
+    assert read == {}
     written_again = sum(
         len(json.loads(checkpoint.read_bytes())["files"])
         for checkpoint in Path(table.location, "_trinity/log").glob("*.checkpoint.json")
     )
     assert written_again < 300 * 40  # of a checkpoint every two versions: 22,500
-    assert ids(open_catalog(tmp_path, **{"checkpoint-interval": 2}), table) == list(range(-1, 300))
-    assert len([name for name in read if "checkpoint" not in name]) <= 300 / 20 + 1  # and where to begin
+    with counted(ObjectStore, "get", by=lambda store, name: "checkpoint" in name) as read:
+        assert ids(open_catalog(tmp_path, **{"checkpoint-interval": 2}), table) == list(range(-1, 300))
+    assert read[False] <= 300 / 20 + 1  # and where to begin
 
 
 def test_a_commit_stands_when_it_cannot_be_remembered(

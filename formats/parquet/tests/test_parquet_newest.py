@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.adapter import KEYED, append
+from tests.support.counting import counted
 from trinity.errors import TrinityError
 from trinity.spi import Connector, ConnectorContext, TableHandle
 from trinity.storage import ObjectStore
@@ -34,29 +34,9 @@ def handle(tmp_path: Path) -> TableHandle:
     return made
 
 
-def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the calls of storage from now on, by kind."""
-    found: Counter[str] = Counter()
-
-    def count(name: str) -> None:
-        own = getattr(ObjectStore, name)
-
-        def counted(store: ObjectStore, *given: Any, **options: Any) -> Any:
-            found[name] += 1
-            return own(store, *given, **options)
-
-        monkeypatch.setattr(ObjectStore, name, counted)
-
-    for name in ("get", "exists", "list"):
-        count(name)
-    return found
-
-
-def test_opening_a_table_takes_no_more_questions_after_many_commits(
-    handle: TableHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = count_requests(monkeypatch)
-    assert opened(tmp_path).metadata.get_splits(handle).version == COMMITS
+def test_opening_a_table_takes_no_more_questions_after_many_commits(handle: TableHandle, tmp_path: Path) -> None:
+    with counted(ObjectStore, "get", "exists", "list") as found:
+        assert opened(tmp_path).metadata.get_splits(handle).version == COMMITS
     assert found["exists"] <= 10  # versions since the last checkpoint
     assert found["get"] <= 12  # those, a checkpoint, the hint, each checkpoint that is asked for
     assert found["list"] == 0
