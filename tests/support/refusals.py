@@ -22,7 +22,7 @@ def refused(code: str, *named: str) -> Iterator[pytest.ExceptionInfo[TrinityErro
 
 def refusal(code: str, call: Any, says: str | None = None) -> str:
     """Return the message of the error with which a call is refused, in which a pattern is found."""
-    with pytest.raises(TrinityError, match=says) as caught:
+    with pytest.raises(TrinityError, match=says or None) as caught:
         call()
     assert caught.value.code == code, caught.value.message
     return caught.value.message
