@@ -90,26 +90,28 @@ def _properties() -> str:
     rules = _rules()
     return "".join((
         _PROPERTIES,
-        *(_property(name, option, _cited(name, rules)) for name, option in TABLE_PROPERTIES.items()),
+        *(_property(name, setting, _cited(name, rules)) for name, setting in TABLE_PROPERTIES.items()),
         *(_of_format(name, prefix) for name, found in _FORMATS.items() for prefix in found.property_prefixes),
         _COLUMNS,
-        *(_column_option(name, option, _cited(name, rules)) for name, option in COLUMN_OPTIONS.items()),
+        *(_column_option(name, setting, _cited(name, rules)) for name, setting in COLUMN_OPTIONS.items()),
         _DELTA,
         *(f"| `{name}` | {wanted} |\n" for name, wanted in known_settings().items()),
     ))  # fmt: skip
 
 
-def _property(name: str, option: Property, rules: str) -> str:
-    return f"| `{name}` | {option.meaning} | {_default(option)} | {'' if option.fixed else 'yes'} | all | {rules} |\n"
+def _property(name: str, setting: Property, rules: str) -> str:
+    return (
+        f"| `{name}` | {setting.meaning} | {_default(setting)} | {'' if setting.fixed else 'yes'} | all | {rules} |\n"
+    )
 
 
 def _of_format(name: str, prefix: str) -> str:
     return f"| `{prefix}…` | the format's own, kept as it is written | the format's | yes | {name} | |\n"
 
 
-def _column_option(name: str, option: Property, rules: str) -> str:
+def _column_option(name: str, setting: Property, rules: str) -> str:
     functions = ", ".join(f"`{known}`" for known in function_names() if name in _options_of(known))
-    return f"| `{name}` | {option.meaning} | {_default(option)} | {functions} | {rules} |\n"
+    return f"| `{name}` | {setting.meaning} | {_default(setting)} | {functions} | {rules} |\n"
 
 
 def _options_of(function: str) -> Mapping[str, str]:
@@ -117,8 +119,8 @@ def _options_of(function: str) -> Mapping[str, str]:
     return found.options if found else {}
 
 
-def _default(option: Property) -> str:
-    return f"`{option.default}`" if option.default else ""
+def _default(setting: Property) -> str:
+    return f"`{setting.default}`" if setting.default else ""
 
 
 def _cited(name: str, rules: Mapping[str, str]) -> str:

@@ -796,7 +796,7 @@ class Table(Generic[S]):
             TrinityError: INVALID_TABLE_PROPERTY for an unknown key, or a change of what stored rows mean.
         """
         given = self.session.checked_properties(self.name.catalog, properties)
-        self._change_properties(given, lambda definition: evolve.with_options(definition, given))
+        self._change_properties(given, lambda definition: evolve.with_changed_properties(definition, given))
 
     def unset_properties(self, *names: str, if_exists: bool = False) -> None:
         """Unset table properties, which have their defaults again; others stay.
@@ -818,7 +818,7 @@ class Table(Generic[S]):
                 f"{nearest(missing[0], list(definition.properties))} With IF EXISTS it is left out.",
             )
         self._change_properties(
-            dict.fromkeys(given), lambda definition: evolve.without_options(definition, list(given))
+            dict.fromkeys(given), lambda definition: evolve.without_properties(definition, list(given))
         )
 
     def _change_properties(self, given: Mapping[str, str | None], change: evolve.Change) -> None:

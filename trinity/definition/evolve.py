@@ -182,7 +182,7 @@ def with_comment(definition: TableDefinition, name: str, comment: str | None) ->
 
 
 @public
-def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefinition:
+def with_changed_properties(before: TableDefinition, given: Mapping[str, str]) -> TableDefinition:
     """Return the definition with the given table properties added or changed.
 
     Raises:
@@ -192,11 +192,11 @@ def with_options(before: TableDefinition, given: Mapping[str, str]) -> TableDefi
 
 
 @public
-def without_options(before: TableDefinition, names: Sequence[str]) -> TableDefinition:
+def without_properties(before: TableDefinition, names: Sequence[str]) -> TableDefinition:
     """Return the definition with the given table properties unset, so that their defaults apply.
 
     Raises:
-        TrinityError: INVALID_TABLE_PROPERTY as :func:`with_options`.
+        TrinityError: INVALID_TABLE_PROPERTY as :func:`with_changed_properties`.
     """
     left = {name: value for name, value in before.properties.items() if name not in names}
     return _same_meaning(before, before.with_properties(left))

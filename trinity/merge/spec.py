@@ -176,17 +176,17 @@ class _Options:
     def refuse(self, message: str) -> TrinityError:
         return refused(self.definition, message)
 
-    def column(self, option: str, name: str) -> Column:
+    def column(self, key: str, name: str) -> Column:
         try:
             return self.definition.column(name)
         except TrinityError as error:
-            raise TrinityError(error.code, f"'{option}': {error.message}") from error
+            raise TrinityError(error.code, f"'{key}': {error.message}") from error
 
-    def columns(self, option: str, text: str) -> tuple[str, ...]:
-        names = tuple(self.column(option, name.strip()).name for name in text.split(","))
+    def columns(self, key: str, text: str) -> tuple[str, ...]:
+        names = tuple(self.column(key, name.strip()).name for name in text.split(","))
         for name in names:
             if names.count(name) > 1:
-                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{option}' = '{text}' names column '{name}' twice.")
+                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{key}' = '{text}' names column '{name}' twice.")
         return names
 
 
@@ -228,16 +228,16 @@ class _Parser(_Options):
             remove_on_group=by_column.remove_on_group,
         )
 
-    def choice(self, option: str, values: tuple[str, ...]) -> str:
+    def choice(self, key: str, values: tuple[str, ...]) -> str:
         """Return a property's value, lower case; the first of ``values`` by default."""
-        value = self.properties.get(option, values[0]).strip().lower().replace("_", "-")
+        value = self.properties.get(key, values[0]).strip().lower().replace("_", "-")
         if value not in values:
-            raise self.refuse(f"'{option}' = '{self.properties[option]}'; it is one of {', '.join(values)}.")
+            raise self.refuse(f"'{key}' = '{self.properties[key]}'; it is one of {', '.join(values)}.")
         return value
 
-    def positive(self, option: str, text: str) -> int:
+    def positive(self, key: str, text: str) -> int:
         if not text.strip().isdigit() or not 1 <= int(text) <= 4096:
-            raise self.refuse(f"'{option}' = '{text}'; it is a number from 1 to 4096.")
+            raise self.refuse(f"'{key}' = '{text}'; it is a number from 1 to 4096.")
         return int(text)
 
     def engine(self) -> MergeEngine:
@@ -250,9 +250,9 @@ class _Parser(_Options):
         if not self.definition.keyed:
             if paradigm and paradigm.upper() == RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS.value:
                 raise self.refuse(f"'row-change-paradigm' = '{paradigm}' needs a PRIMARY KEY, and the table has none.")
-            for option in (*_KEYED_ONLY, *(o for o in self.properties if o.startswith("fields."))):
-                if option in self.properties:
-                    raise self.refuse(f"'{option}' needs a PRIMARY KEY, and the table has none.")
+            for key in (*_KEYED_ONLY, *(o for o in self.properties if o.startswith("fields."))):
+                if key in self.properties:
+                    raise self.refuse(f"'{key}' needs a PRIMARY KEY, and the table has none.")
         elif paradigm:
             self.check_paradigm(engine, RowChangeParadigm[paradigm.upper()])
         return engine
@@ -264,10 +264,10 @@ class _Parser(_Options):
                 f"'row-change-paradigm' = '{paradigm.value}' does not go with merge engine {engine.value}."
             )
 
-    def primitive(self, option: str, name: str) -> DataType:
-        kind = parse_type(self.column(option, name).type)
+    def primitive(self, key: str, name: str) -> DataType:
+        kind = parse_type(self.column(key, name).type)
         if kind.nested:
-            raise self.refuse(f"{option} column '{name}' is of type {kind}; only primitive columns can be compared.")
+            raise self.refuse(f"{key} column '{name}' is of type {kind}; only primitive columns can be compared.")
         return kind
 
     def key(self) -> tuple[str, ...]:
@@ -284,21 +284,21 @@ class _Parser(_Options):
         watermark, sequence = self.properties.get("watermark-key"), self.properties.get("sequence.field")
         if watermark and sequence:
             raise self.refuse("'watermark-key' and 'sequence.field' are two names of one option; give one of them.")
-        option, text = ("watermark-key", watermark) if watermark else ("sequence.field", sequence)
+        key, text = ("watermark-key", watermark) if watermark else ("sequence.field", sequence)
         if not text:
             if "sequence.field.sort-order" in self.properties:
                 raise self.refuse("'sequence.field.sort-order' needs 'sequence.field' or 'watermark-key'.")
             return ()
-        names = self.columns(option, text)
+        names = self.columns(key, text)
         for name in names:
-            self.primitive(option, name)
+            self.primitive(key, name)
         return names
 
     def tombstone(self, key: tuple[str, ...], engine: MergeEngine) -> Column | None:
         text = self.properties.get("tombstone-key")
-        for option in ("tombstone-key", "tombstone-string-key-value", "tombstone.keep-values"):
-            if option in self.properties and engine is not MergeEngine.DEDUPLICATE:
-                raise self.refuse(f"'{option}' belongs to merge engine deduplicate, and the table's is {engine.value}.")
+        for name in ("tombstone-key", "tombstone-string-key-value", "tombstone.keep-values"):
+            if name in self.properties and engine is not MergeEngine.DEDUPLICATE:
+                raise self.refuse(f"'{name}' belongs to merge engine deduplicate, and the table's is {engine.value}.")
         if not text:
             if "tombstone-string-key-value" in self.properties:
                 raise self.refuse("'tombstone-string-key-value' needs 'tombstone-key'.")
@@ -398,24 +398,24 @@ class _FieldsParser(_Options):
                 self._check_grouped(f"fields.{','.join(group.sequence)}.sequence-group", column, sequence, protected)
         return tuple(groups)
 
-    def _check_grouped(self, option: str, column: str, sequence: list[str], protected: list[str]) -> None:
+    def _check_grouped(self, key: str, column: str, sequence: list[str], protected: list[str]) -> None:
         if column in self.key:
-            raise self.refuse(f"'{option}' names key column '{column}', which no group can hold.")
+            raise self.refuse(f"'{key}' names key column '{column}', which no group can hold.")
         if column == self.row_kind:
-            raise self.refuse(f"'{option}' names column '{column}', which is the rowkind.field.")
+            raise self.refuse(f"'{key}' names column '{column}', which is the rowkind.field.")
         if sequence.count(column) > 1:
             raise self.refuse(f"column '{column}' orders more than one sequence group; each has columns of its own.")
         if protected.count(column) > 1:
             raise self.refuse(f"column '{column}' is protected by more than one sequence group.")
         if column in sequence and column in protected:
-            raise self.refuse(f"'{option}': column '{column}' orders a sequence group and is protected by one.")
+            raise self.refuse(f"'{key}': column '{column}' orders a sequence group and is protected by one.")
         definition = self.definition.column(column)
         if not definition.nullable:
             raise self.refuse(
-                f"'{option}': column '{column}' is NOT NULL; a row that takes no part in the group has NULL there."
+                f"'{key}': column '{column}' is NOT NULL; a row that takes no part in the group has NULL there."
             )
         if column in sequence and parse_type(definition.type).nested:
-            raise self.refuse(f"'{option}': column '{column}' is of type {definition.type}, which cannot be compared.")
+            raise self.refuse(f"'{key}': column '{column}' is of type {definition.type}, which cannot be compared.")
 
     # -- functions ----------------------------------------------------------------------------------------
 
@@ -489,11 +489,11 @@ class _FieldsParser(_Options):
     def _remove_on_delete(self) -> bool:
         found = False
         for engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION):
-            option = f"{engine.value}.remove-record-on-delete"
-            if option in self.definition.properties:
+            key = f"{engine.value}.remove-record-on-delete"
+            if key in self.definition.properties:
                 if engine is not self.engine:
-                    raise self.refuse(f"'{option}' has no meaning for merge engine {self.engine.value}.")
-                found = self._flag(option, self.definition.properties[option])
+                    raise self.refuse(f"'{key}' has no meaning for merge engine {self.engine.value}.")
+                found = self._flag(key, self.definition.properties[key])
         return found
 
     def _remove_on_group(self, groups: tuple[SequenceGroup, ...]) -> tuple[SequenceGroup, ...]:
@@ -508,13 +508,13 @@ class _FieldsParser(_Options):
 
     def _check_removal(self, found: _FieldOptions) -> None:
         on_delete = f"{self.engine.value}.remove-record-on-delete"
-        for option, given in ((on_delete, found.remove_on_delete), (_ON_GROUP, bool(found.remove_on_group))):
+        for key, given in ((on_delete, found.remove_on_delete), (_ON_GROUP, bool(found.remove_on_group))):
             if given and self.ignore_delete:
-                raise self.refuse(f"'ignore-delete' and '{option}' contradict each other; keep one of them.")
+                raise self.refuse(f"'ignore-delete' and '{key}' contradict each other; keep one of them.")
         if found.remove_on_delete and found.groups:
             raise self.refuse(f"'{on_delete}' does not go with sequence groups; use '{_ON_GROUP}'.")
 
-    def _flag(self, option: str, text: str) -> bool:
+    def _flag(self, key: str, text: str) -> bool:
         if text.strip().lower() not in ("true", "false"):
-            raise self.refuse(f"'{option}' = '{text}'; it is true or false.")
+            raise self.refuse(f"'{key}' = '{text}'; it is true or false.")
         return text.strip().lower() == "true"
