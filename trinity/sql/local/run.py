@@ -157,7 +157,7 @@ class _Tables:
         """Return the version of a table that the query names. Raises Refused for what is none of Trinity's."""
         number = node.meta.get(_NUMBER)
         if number is None:
-            if runs_alone(self.session):
+            if runs_alone(self.session) and isinstance(node.this, exp.Identifier):  # and no function of Spark
                 raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
             raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
         reference = self.references[number]
