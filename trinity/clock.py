@@ -11,17 +11,17 @@ from contextlib import contextmanager
 class _Clock:
     """How far the clock of this process is ahead of the computer's."""
 
-    ahead = dt.timedelta()
+    ahead_ns = 0
 
 
 def now() -> dt.datetime:
     """Return the present moment, in UTC."""
-    return dt.datetime.now(dt.UTC) + _Clock.ahead
+    return dt.datetime.now(dt.UTC) + dt.timedelta(microseconds=_Clock.ahead_ns // 1000)
 
 
 def now_ns() -> int:
     """Return the present moment in nanoseconds since 1970."""
-    return time.time_ns() + _Clock.ahead // dt.timedelta(microseconds=1) * 1000
+    return time.time_ns() + _Clock.ahead_ns
 
 
 def now_ms() -> int:
@@ -32,9 +32,9 @@ def now_ms() -> int:
 @contextmanager
 def clock_ahead(by: dt.timedelta) -> Iterator[None]:
     """Move the clock of this process, for tests: forward, or back by a negative duration."""
-    before = _Clock.ahead
-    _Clock.ahead = before + by
+    before = _Clock.ahead_ns
+    _Clock.ahead_ns = before + by // dt.timedelta(microseconds=1) * 1000
     try:
         yield
     finally:
-        _Clock.ahead = before
+        _Clock.ahead_ns = before
