@@ -118,9 +118,38 @@ def test_the_spi_depends_on_pyarrow_only() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_run_in_no_circle(package: str) -> None:
-    """The session and the table are the exception: each knows the other's type."""
-    found = circles(modules_imported(package))
-    assert [circle for circle in found if circle != {"trinity.session", "trinity.table"}] == []
+    assert circles(modules_imported(package)) == []
+
+
+def folder_of(module: str) -> str:
+    """Return the package of a module; that of a package is itself."""
+    package, *parts = module.split(".")
+    return module if PACKAGES[package].joinpath(*parts).is_dir() else module.rpartition(".")[0]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_import_in_no_circle(package: str) -> None:
+    """A package with two executors is the exception: what all three need, and what chooses, is one operation's."""
+    imported = defaultdict[str, set[str]](set)
+    for module, wanted in modules_imported(package).items():
+        imported[folder_of(module)] |= {folder_of(other) for other in wanted} - {folder_of(module), package}
+    found = circles({name: imported[name] for name in [*imported]})
+    executing = [{above, f"{above}.local", f"{above}.spark"} for above in imported]
+    assert [circle for circle in found if circle not in executing] == []
+
+
+def test_the_two_executors_know_nothing_of_each_other() -> None:
+    """What both need is in the package around them."""
+    sides = {".local": ".spark", ".spark": ".local"}
+    crossing = [
+        (name, other)
+        for name, wanted in modules_imported("trinity").items()
+        for side, opposite in sides.items()
+        if (package := folder_of(name)).endswith(side)
+        for other in wanted
+        if folder_of(other) == package.removesuffix(side) + opposite
+    ]
+    assert crossing == []
 
 
 _Part = str | tuple[str, ...]
@@ -128,18 +157,7 @@ LAYERS: Final[dict[str, tuple[tuple[_Part, ...], ...]]] = {
     "trinity": (
         (
             (
-                *(
-                    "arrays",
-                    "calls",
-                    "clock",
-                    "conversions",
-                    "depth",
-                    "display",
-                    "errors",
-                    "hidden",
-                    "limits",
-                    "loggers",
-                ),
+                *("arrays", "calls", "clock", "conversions", "depth", "display", "errors", "hidden", "limits"),
                 *("loggers", "messages", "names", "options", "rows", "secrets", "spark_names", "zones"),
             ),
         ),
@@ -215,6 +233,17 @@ def test_no_part_of_a_package_imports_upwards(package: str) -> None:
 
 def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}, "e": {"a"}}) == [{"b", "c", "d"}]
+
+
+def test_who_executes_is_decided_in_one_module() -> None:
+    """Other modules ask it, and do not compare a session's engine with ``local`` or ``spark`` themselves."""
+    deciding = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "trinity").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare) and re.search(r"\.engine .* '(local|spark)'", ast.unparse(node))
+    }
+    assert deciding == {"trinity/engine/executes.py"}
 
 
 def test_import_trinity_is_light() -> None:

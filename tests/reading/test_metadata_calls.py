@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 
+import trinity
 from tests.support.counting import counted
 from trinity import Column, Session, Table
 
@@ -83,6 +84,23 @@ def test_sql_asks_once(session: Session, table: Table, statement: str, calls: di
     with counted(table.connector.metadata, *_COUNTED) as found:
         session.sql(statement).collect()
     assert found == calls
+
+
+@pytest.mark.parametrize("local_bytes", [None, 1])
+def test_a_statement_that_is_left_to_spark_late_has_begun_once(
+    table: Table, warehouse: Path, caplog: pytest.LogCaptureFixture, local_bytes: int | None
+) -> None:
+    """Its files are found to be too many, or an expression to be one that only Spark evaluates, once it has begun."""
+    change = f"UPDATE t SET v = {'upper' if local_bytes else 'soundex'}(v) WHERE k = 1"
+    with (
+        trinity.connect(warehouse, catalog=table.name.catalog, local_bytes=local_bytes) as session,
+        counted(session.table("t").connector.metadata, *_COUNTED) as found,
+    ):
+        caplog.set_level("DEBUG", "trinity")
+        session.sql(change)
+    assert f"The statement on '{table.name}': executed by Spark, since " in caplog.text
+    assert found == {**_CHANGE, "get_table": 1}
+    assert table.to_arrow(where="k = 1").column("v").to_pylist() == ["NEW" if local_bytes else "N000"]
 
 
 def test_a_translated_merge_asks_once(session: Session, table: Table) -> None:

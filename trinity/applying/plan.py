@@ -21,6 +21,8 @@ from typing import Any, Final
 
 from trinity.applying.arguments import END_AT, START_AT, ApplyArguments
 from trinity.engine.appending.append import append_own
+from trinity.engine.reading.plan import FoldPlan
+from trinity.merge.spec import merge_spec
 from trinity.spi import (
     Column,
     CommitResult,
@@ -125,11 +127,11 @@ class HistoryPlan:
         """Return True for a column that is NULL in deletes."""
         return column.nullable and column.name not in self.key
 
-    def touched(self, bounds: Mapping[str, tuple[Any, Any]] | None) -> SplitSource:
-        """Return the version with the files that may hold versions of the events' rows; None for no events."""
+    def touched(self, bounds: Mapping[str, tuple[Any, Any]] | None) -> FoldPlan:
+        """Return how the files that may hold versions of the events' rows are folded; None for no events."""
         within = ReadScope(bounds=bounds or {})
         files = tuple(f for f in self.splits.files if bounds is not None and within.concerns(f))
-        return replace(self.splits, files=files)
+        return FoldPlan.of(replace(self.splits, files=files), merge_spec(self.definition))
 
     def append(
         self, rows: Any, bounds: Mapping[str, tuple[Any, Any]] | None, txn: TransactionId | None

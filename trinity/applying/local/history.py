@@ -12,7 +12,6 @@ from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.changing.statement import rerun
 from trinity.engine.executes import NotLocal, left_to_spark, size_of
 from trinity.engine.reading.dropped_table import reporting_dropped_table
-from trinity.merge.spec import merge_spec
 from trinity.spi import CommitResult, TransactionId
 from trinity.target import Target
 
@@ -34,11 +33,11 @@ def _attempt(plan: HistoryPlan, source: pa.Table, txn: TransactionId | None) -> 
     if isinstance(events, NotLocal):
         return events
     bounds = bounds_of(events, plan.bounded)
-    touched = plan.touched(bounds)
-    if (why := left_to_spark(plan.table.session, size_of(touched.files))) is not None:
+    fold = plan.touched(bounds)
+    if (why := left_to_spark(plan.table.session, size_of(fold.splits.files))) is not None:
         return why
     with reporting_dropped_table(plan.table.connector, plan.at):
-        stored = stored_winners(touched, merge_spec(plan.definition), events.select(plan.key), plan.definition.visible)
+        stored = stored_winners(fold, events.select(plan.key), plan.definition.visible)
         if isinstance(stored, NotLocal):
             return stored
         return plan.append(History.of(plan, stored, events).changed(), bounds, txn)

@@ -31,11 +31,11 @@ def apply_by_spark(
 
 
 def _attempt(plan: HistoryPlan, events: Events, txn: TransactionId | None) -> CommitResult:
-    narrowed = plan.touched(events.bounds if events.count else None)
+    fold = plan.touched(events.bounds if events.count else None)
     # a TIME is not stored as such: then only the other columns find the rows
     names = [name for name in plan.key if parse_type(plan.definition.column(name).type).name != "time"]
     with reporting_dropped_table(plan.table.connector, plan.at), spark_errors():
         touched = events.rows.select(*map(quoted, names)).distinct() if names else None
-        stored = stored_winners(events.rows.sparkSession, narrowed, touched)
-        stored = to_user_columns(stored, narrowed, (ROW_KIND, DELETED))
+        stored = stored_winners(events.rows.sparkSession, fold, touched)
+        stored = to_user_columns(stored, fold.splits, (ROW_KIND, DELETED))
         return plan.append(History(plan).changed(stored, events.rows), events.bounds, txn)

@@ -16,6 +16,7 @@ from trinity.engine.changing.engine_rules import touched_groups
 from trinity.engine.changing.source import SourceStatistics
 from trinity.engine.program import Case, Program, Value, When
 from trinity.engine.reading.files import prune
+from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.predicate import Predicate
 from trinity.errors import TrinityError
 from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
@@ -147,6 +148,11 @@ class StatementPlan:
         if case.condition is None:
             return []
         return partition_columns(tree_of(case.condition), self.definition, self.program.names, self.files)
+
+    @cached_property
+    def fold(self) -> FoldPlan:
+        """How the rows stored under the keys that the statement fills are found, in a keyed target."""
+        return FoldPlan.of(self.splits, merge_spec(self.splits.definition))
 
     @property
     def fills(self) -> bool:

@@ -10,7 +10,6 @@ from trinity.engine.reading.plan import FoldPlan, ReadPlan, plan_read
 from trinity.engine.reading.predicate import Where
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.hidden import SINCE
-from trinity.merge.spec import merge_spec
 from trinity.spark.remote import analysed, runs_in_process
 from trinity.spark.settings import pinned
 from trinity.spi import SplitSource
@@ -73,7 +72,6 @@ def _checked_predicate(session: Host, where: str | None) -> Iterator[str | None]
         yield with_plain_comparisons(where) if where else where
 
 
-def stored_winners(spark: SparkSession, splits: SplitSource, keys: DataFrame | None) -> DataFrame:
+def stored_winners(spark: SparkSession, fold: FoldPlan, keys: DataFrame | None) -> DataFrame:
     """Return the winners of given keys, or all, tombstones too, in storage form with ``DELETED`` (M4, M9)."""
-    fold = FoldPlan.of(splits, merge_spec(splits.definition))
     return SparkExecutor(spark, keys, few=False).winners(fold).drop(SINCE)

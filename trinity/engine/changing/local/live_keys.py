@@ -30,15 +30,15 @@ def check_keys(changes: LocalChanges, pages: Sequence[pa.RecordBatch]) -> NotLoc
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the key (M4), INVALID_ARGUMENTS (M9).
     """
-    plan, spec = changes.plan, changes.plan.spec
-    assert spec is not None
+    plan, fold = changes.plan, changes.plan.fold
+    spec = fold.spec
     rows = [_Rows(changes, spec, page) for page in pages]
     filled = pa.concat_tables([page.filled for page in rows]).combine_chunks() if rows else pa.table({})
     if not len(filled):
         return None
     keys, numbers = Keys.of(filled, spec.key)
     columns = [plan.splits.definition.column(name) for name in compared_columns(spec)]
-    stored = stored_winners(plan.splits, spec, filled.select(spec.key), columns)
+    stored = stored_winners(fold, filled.select(spec.key), columns)
     if isinstance(stored, NotLocal):
         return stored
     at = np.full(len(keys) + 1, -1)  # index -1 is for keys that were not found

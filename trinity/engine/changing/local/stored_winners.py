@@ -19,13 +19,10 @@ from trinity.engine.reading.search import FoldedLog, Read, Search, SearchedFile,
 from trinity.hidden import DELETED, FILE_NUMBER, POSITION
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.kernels.keys import Keys
-from trinity.merge.spec import MergeSpec
-from trinity.spi import ROW_KIND, Column, DataFile, SplitSource
+from trinity.spi import ROW_KIND, Column, DataFile
 
 
-def stored_winners(
-    splits: SplitSource, spec: MergeSpec, wanted: pa.Table, columns: Sequence[Column]
-) -> pa.Table | NotLocal:
+def stored_winners(fold: FoldPlan, wanted: pa.Table, columns: Sequence[Column]) -> pa.Table | NotLocal:
     """Return the winner of each key whose leading columns equal a row of ``wanted``.
 
     Returns:
@@ -35,7 +32,7 @@ def stored_winners(
     Raises:
         TrinityError: BAD_DATA naming a file that cannot be read.
     """
-    fold = FoldPlan.of(splits, spec)
+    splits, spec = fold.splits, fold.spec
     files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
     if files and (why := why_not_by_position(splits, spec, [*fold.base, *fold.runs], fold.log)) is not None:
         return why

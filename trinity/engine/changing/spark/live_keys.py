@@ -31,8 +31,7 @@ def check_keys(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the key (M4), INVALID_ARGUMENTS (M9).
     """
-    spec = plan.spec
-    assert spec is not None
+    spec = plan.fold.spec
     moving = F.col(_CASE).isin(list(plan.key_changing_cases)) if plan.key_changing_cases else F.lit(False)
     stays = F.lit(True)
     for k in spec.key:
@@ -46,7 +45,7 @@ def check_keys(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> 
     vacated = selected.where(moved | (F.col(_OPERATION) == int(Operation.DELETE))).select(
         *[F.col(f"{quoted(plan.row_id)}.{quoted(k)}").alias(k) for k in spec.key], F.lit(True).alias("_trinity_vacated")
     )
-    stored = stored_winners(spark, plan.splits, filled.select(*map(quoted, spec.key)))
+    stored = stored_winners(spark, plan.fold, filled.select(*map(quoted, spec.key)))
     stored = stored.select(*[quoted(c) for c in stored.columns if c in (*plan.filled_columns, DELETED)])
     found = (
         filled.alias("n")
@@ -73,8 +72,7 @@ def check_unique(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the columns and the value.
     """
-    spec = plan.spec
-    assert spec is not None
+    spec = plan.fold.spec
     operation = F.col(f"{MERGE_ROW}.{CHANGE_OPERATION}")
     rows = changes.where(operation != int(Operation.DELETE)).select(f"{MERGE_ROW}.*")
     brought = rows.where(f"NOT {is_deleted(spec, rows)}")
