@@ -95,15 +95,17 @@ class Predicates:
         return call("not", found) if self.draw(st.booleans()) else found
 
     def on(self) -> Expression:
-        """Draw the ON of a join: mostly the key, often more or less than that."""
+        """Draw the ON of a join: mostly the key, often more or less than that, or of one side alone."""
         keys = self.keys()
-        choice = self.draw(st.integers(0, 15))
+        choice = self.draw(st.integers(0, 16))
         if choice < 7:
             return keys
         if choice < 10:
             return call("and", keys, Predicates(self.draw, self.shape, ("s",)).boolean(1))
         if choice < 11:
             return call("and", keys, Predicates(self.draw, self.shape, ("t",)).boolean(1))
+        if choice == 16:
+            return Predicates(self.draw, self.shape, (self.draw(st.sampled_from(self.sides)),)).boolean(1)
         return self.odd_on(choice, "k0")
 
     def keys(self) -> Expression:

@@ -116,9 +116,12 @@ class _Author:
         return tuple(r if n in keys else o for n, r, o in zip(self.shape.names, row, other, strict=True))
 
     def source(self) -> Source:
-        if self.draw(st.integers(0, 9)) == 0:
-            return Source(self.shape.columns, target=True)
-        return Source(self.shape.columns, self.source_rows())
+        """Draw a source, now and then with a column more, or with its columns in another order than the table's."""
+        turn, more = self.pick(1, 1, -1), self.pick((), (), ("more",))
+        columns = (*self.shape.columns, *(Column(name, "int") for name in more))[::turn]
+        if not more and self.draw(st.integers(0, 9)) == 0:
+            return Source(columns, target=True)
+        return Source(columns, tuple((*row, *(7 for _ in more))[::turn] for row in self.source_rows()))
 
     # -- cases ------------------------------------------------------------------------------------------
 
@@ -142,8 +145,10 @@ class _Author:
         taken = [c for c in self.shape.columns if c.name not in (*self.shape.key, *self.shape.watermark)]
         names = self.draw(st.lists(st.sampled_from([c.name for c in taken]), max_size=3, unique=True))
         chosen = {c.name: self.value(c, sides) for c in taken if c.name in names}
+        if self.draw(st.integers(0, 4)) == 0:  # each needs the other's old value
+            chosen |= {"a": column("t", "n"), "n": call("coalesce", column("t", "a"), literal("int", 1))}
         chosen |= self.ordering(sides)
-        if self.shape.key and (not chosen or self.draw(st.integers(0, 3)) == 0):
+        if self.shape.key and (not chosen or self.draw(st.booleans())):
             moved = self.named(self.pick(*self.shape.key))
             chosen[moved.name] = self.moved(moved, sides)
         if not chosen:
@@ -165,7 +170,7 @@ class _Author:
         kind = self.named(self.pick(*self.shape.watermark))
         if kind.type == "string" or self.draw(st.booleans()):
             return {kind.name: self.predicates("t").literal(kind)}
-        return {kind.name: call("+", column("t", kind.name), literal("int", self.pick(1, 2, -1)))}
+        return {kind.name: call("+", column("t", kind.name), literal("int", self.pick(1, -1, -1)))}
 
     def moved(self, column_: Column, sides: tuple[str, ...]) -> Expression:
         """Draw a new value of a key column."""

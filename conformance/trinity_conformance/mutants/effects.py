@@ -52,6 +52,16 @@ class NewValuesSeen(DmlModel):
         return row
 
 
+class StarsByPlace(DmlModel):
+    """``SET *`` and ``INSERT *`` take the source's columns by place, where types allow it (against M10)."""
+
+    def assigned(self, case: Case, rows: Rows) -> Row:
+        new, theirs = super().assigned(case, rows), rows["s"]
+        if case.values is not None or theirs is None:
+            return new
+        return {n: v if type(v) is type(new[n]) else new[n] for n, v in zip(new, theirs.values(), strict=False)}
+
+
 class DuplicatesUnseen(DmlModel):
     """A row that several source rows select is changed by each of them (against M2)."""
 
@@ -196,9 +206,9 @@ class DeletesWithoutOrdering(DmlModel):
 
 
 DML_MUTANTS: Final[Mapping[str, type[DmlModel]]] = {c.__name__: c for c in (
-    LastWhenWins, UnknownIsTrue, DoNothingFallsThrough, NewValuesSeen, DuplicatesUnseen, DuplicatesPerCase,
-    UnselectedDuplicates, DuplicatesInsertedOnce, TakenKeysAccepted, VacatedKeysTaken, UpdatesCountTwice,
-    IdleUpdatesUncounted, EmptyCommits, RefusedAfterwards, WrongValuesStored, DeleteHalfLost, LateRowsFill,
-    FilledKeysDeleted, LateUpdatesAccepted, LateUpsertsRefused, DeletesWithoutOrdering,
+    LastWhenWins, UnknownIsTrue, DoNothingFallsThrough, NewValuesSeen, StarsByPlace, DuplicatesUnseen,
+    DuplicatesPerCase, UnselectedDuplicates, DuplicatesInsertedOnce, TakenKeysAccepted, VacatedKeysTaken,
+    UpdatesCountTwice, IdleUpdatesUncounted, EmptyCommits, RefusedAfterwards, WrongValuesStored, DeleteHalfLost,
+    LateRowsFill, FilledKeysDeleted, LateUpdatesAccepted, LateUpsertsRefused, DeletesWithoutOrdering,
 )}  # fmt: skip
 """Name -> a model with one fault; its docstring names the rule that it breaks."""
