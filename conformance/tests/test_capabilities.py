@@ -143,7 +143,7 @@ class Unlisted(MemoryMetadata):
 class UnlistedConnector(MemoryConnector):
     def __init__(self, catalog: str) -> None:
         super().__init__(catalog)
-        self._metadata = Unlisted(catalog, self._folder)
+        self.metadata = Unlisted(catalog, self._folder)
 
 
 class UnlistedFormat(MemoryFormat):

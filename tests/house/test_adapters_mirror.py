@@ -35,7 +35,7 @@ def test_an_adapter_says_what_is_in_each_file(folder: Path) -> None:
         ("state.py", {"State", "check_readable", "check_writable"}),
         ("commit.py", {"live", "changes", "put"}),
         ("snapshot.py", {"Snapshots", "split_source", "history", "changes"}),
-        ("metadata.py", {"target_of", "commit", "_begin", "_commit"}),
+        ("metadata.py", {"target_of", "_begin", "run_attempts", "delete_unneeded", "repair"}),
     ],
 )
 def test_adapters_with_a_log_of_their_own_read_like_a_translation(module: str, names: set[str]) -> None:

@@ -22,9 +22,9 @@ CALLS: Final[dict[str, Callable[[Table], object]]] = {
     "where": lambda table: table.to_arrow(where="id = 1"),
 }
 MOST: Final = {
-    "parquet": {"upsert": 30, "to_arrow": 30, "where": 40},
-    "delta": {"upsert": 31, "to_arrow": 30, "where": 40},
-    "iceberg": {"upsert": 37, "to_arrow": 33, "where": 43},
+    "parquet": {"upsert": 29, "to_arrow": 29, "where": 39},
+    "delta": {"upsert": 30, "to_arrow": 29, "where": 39},
+    "iceberg": {"upsert": 36, "to_arrow": 33, "where": 43},
 }
 LANDMARKS: Final = {
     "upsert": {"trinity/engine/writing/ingest.py", "trinity/storage/parquet_sink.py", "trinity/storage/commits.py"},

@@ -117,24 +117,14 @@ class PageSinkProvider(ABC):
 class Connector:
     """One catalog of one format. A subclass is needed only to override :meth:`open_external` or :meth:`close`.
 
-    Args:
-        metadata: names and commits; the same object for the life of the connector.
-        sinks: makes sinks; picklable.
+    Attributes:
+        metadata: names and commits of the catalog; the same object for the life of the connector.
+        sinks: makes sinks for the catalog's tables; picklable.
     """
 
     def __init__(self, metadata: ConnectorMetadata, sinks: PageSinkProvider) -> None:
-        self._metadata = metadata
-        self._sinks = sinks
-
-    @property
-    def metadata(self) -> ConnectorMetadata:
-        """Names and commits of the catalog."""
-        return self._metadata
-
-    @property
-    def sinks(self) -> PageSinkProvider:
-        """Provider of sinks for the catalog's tables."""
-        return self._sinks
+        self.metadata = metadata
+        self.sinks = sinks
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
         """Return the metadata of an external table, which lies outside the catalog.

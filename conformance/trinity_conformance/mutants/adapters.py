@@ -75,7 +75,7 @@ class AdapterMutant:
 class _Faulty(MemoryConnector):
     def __init__(self, catalog: str, metadata: type[MemoryMetadata], sinks: type[PageSinkProvider]) -> None:
         super().__init__(catalog)
-        self._metadata, self._sinks = metadata(catalog, self._folder), sinks()
+        self.metadata, self.sinks = metadata(catalog, self._folder), sinks()
 
 
 # -- what is listed -------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class DeltaConnector(Connector):
                 "Give the table's own folder, or another connector.",
             )
         self._own.check_location(table)
-        return self._metadata
+        return self.metadata
 
 
 class DeltaFormat(Format):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -17,7 +16,6 @@ from trinity.spi import (
     ConnectorContext,
     ConnectorMetadata,
     Format,
-    PageSinkProvider,
     SparkRequirements,
     TableHandle,
 )
@@ -39,24 +37,16 @@ SQLITE_JAR: Final = "org.xerial:sqlite-jdbc:3.47.1.0"
 class IcebergConnector(Connector):
     """One Iceberg catalog."""
 
+    metadata: IcebergMetadata
+
     def __init__(self, catalog: str, options: IcebergOptions) -> None:
+        from trinity_iceberg.metadata import IcebergMetadata  # not before a catalog is opened: connecting is light
+
         self._catalog = catalog
         self._options = options
-        self._sinks = IcebergSinkProvider()
         self._iceberg = _open(catalog, options)
+        super().__init__(IcebergMetadata(catalog, self._iceberg, options.folder), IcebergSinkProvider())
         self._external: dict[str, IcebergMetadata] = {}
-
-    @cached_property
-    def metadata(self) -> IcebergMetadata:
-        """The metadata: names and commits."""
-        from trinity_iceberg.metadata import IcebergMetadata
-
-        return IcebergMetadata(self._catalog, self._iceberg, self._options.folder)
-
-    @property
-    def sinks(self) -> PageSinkProvider:
-        """The shared Parquet sinks, with Iceberg's partition transforms and delete files."""
-        return self._sinks
 
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
         """Return the metadata of a table in a folder, without its catalog."""

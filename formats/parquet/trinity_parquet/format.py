@@ -36,7 +36,7 @@ class ParquetConnector(Connector):
     def open_external(self, table: TableHandle) -> ConnectorMetadata:
         store = ObjectStore(table.location)
         if is_table(store.location):
-            return self._metadata
+            return self.metadata
         if not store.is_folder() or (other := foreign_format(store)):
             what = f"is a table of format {other}; name that connector" if store.is_folder() else "is no folder"
             raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.full_name}': '{store.root}' {what}.")

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trinity.arrays import as_arrow
 from trinity.errors import ErrorCode, TrinityError
 from trinity.merge.functions.base import AggregateFunction, Field, aggregated
-from trinity.merge.functions.bitmap_unions import BITMAP_UNIONS, bitmap_class, united_bitmaps
+from trinity.merge.kernels.bitmap_unions import BITMAP_UNIONS, bitmap_class, united_bitmaps
 from trinity.merge.kernels.rows import ColumnRows, Folded, lists, picked
 from trinity.spi import DataType
 

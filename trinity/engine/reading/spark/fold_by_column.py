@@ -19,7 +19,7 @@ from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, DELETED, FITS, FOLD_ORDER, KIND, LEFT, SINCE, VISIBLE
-from trinity.merge.functions.bitmap_unions import BITMAP_UNIONS, united_bitmaps
+from trinity.merge.kernels.bitmap_unions import BITMAP_UNIONS, united_bitmaps
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.merge.sql.by_column import ColumnFold
