@@ -17,6 +17,8 @@ from trinity_conformance.playing.sink_checks import SINK_CHECKS
 from trinity_conformance.playing.traces import Compact, Upsert
 from trinity_conformance.report.script import script
 
+pytestmark = pytest.mark.inner
+
 
 # test_plugin.py runs Acme's adapter, which consists of the same code as the in-memory one
 @pytest.mark.parametrize(
@@ -36,8 +38,6 @@ import sys
 from pathlib import Path
 from tests.support.budgets import QUICK
 from trinity_conformance import BUDGETS, run_check
-
-pytestmark = pytest.mark.inner
 budget = {"quick": QUICK, "smoke": BUDGETS["smoke"]}[sys.argv[3]]
 report = run_check(sys.argv[1], None, budget=budget, seed=1, folder=Path(sys.argv[2]))
 assert report.conforms, report.text()

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import trinity
-from trinity.memory import MemoryConnector
-from trinity.spi import MergeSink, MergeTableHandle, PageSink, PageSinkProvider, SinkId, WriteTarget
+from trinity.memory import MemoryFormat
+from trinity.spi import (
+    Connector,
+    ConnectorContext,
+    MergeSink,
+    MergeTableHandle,
+    PageSink,
+    PageSinkProvider,
+    SinkId,
+    WriteTarget,
+)
 from trinity.storage import ParquetSinkProvider
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.sink_bench import SinkBench
@@ -108,12 +118,15 @@ def no_insert_halves(page: pa.RecordBatch) -> pa.RecordBatch:
         ("abort", "aborted"),
     ],
 )
-def test_a_faulty_sink_is_found_out(
-    fault: Callable[[pa.RecordBatch], pa.RecordBatch] | str, check: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(MemoryConnector, "sinks", property(lambda _: Faulty(fault)))
+def test_a_faulty_sink_is_found_out(fault: Callable[[pa.RecordBatch], pa.RecordBatch] | str, check: str) -> None:
+    class FaultyFormat(MemoryFormat):
+        def create(self, catalog: str, options: Mapping[str, Any], context: ConnectorContext) -> Connector:
+            connector = super().create(catalog, options, context)
+            connector.sinks = Faulty(fault)
+            return connector
+
     with (
-        trinity.connect(catalogs={"c": {"connector": "memory"}}, catalog="c") as session,
+        trinity.connect(catalogs={"c": {"connector": FaultyFormat}}, catalog="c") as session,
         pytest.raises(NonConformance),
     ):
         SINK_CHECKS[check](SinkBench(session, "c"))
