@@ -88,11 +88,11 @@ def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_program_shows_a_planted_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "forgetful.py").write_text(FORGETFUL)
+    (tmp_path / "lists_less.py").write_text(FORGETFUL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "")
-    text = exported(tmp_path, "--format", "forgetful:Forgetful")
+    text = exported(tmp_path, "--format", "lists_less:Forgetful")
     assert "import trinity_conformance" not in text
     found = run(text, tmp_path)
     assert found.returncode == 1
@@ -114,22 +114,22 @@ def test_the_test_of_pytest_does_the_same(tmp_path: Path) -> None:
 
 
 def test_a_case_written_by_hand_shows_a_planted_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "forgetful.py").write_text(FORGETFUL)
+    (tmp_path / "lists_less.py").write_text(FORGETFUL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", "")
-    subject = TrinitySubject(adapter("forgetful:Forgetful"), None, tmp_path)
+    subject = TrinitySubject(adapter("lists_less:Forgetful"), None, tmp_path)
     with pytest.raises(NonConformance, match=r"^concurrency: L7: an append") as found:
         play_case(subject, Case("concurrency", "both appends are kept", "local"))
     subject.close()
     case = found.value.case
     assert case is not None
-    text = exported_case(case, tmp_path, "--format", "forgetful:Forgetful")
+    text = exported_case(case, tmp_path, "--format", "lists_less:Forgetful")
     assert f"\n{case.story}\n" in text
     assert "trinity_conformance" not in text
     shown = run(text, tmp_path)
     assert (shown.returncode, "NonConformance: concurrency: an append while another" in shown.stderr) == (1, True)
-    test = exported_case(case, tmp_path, "--format", "forgetful:Forgetful", "--pytest")
+    test = exported_case(case, tmp_path, "--format", "lists_less:Forgetful", "--pytest")
     with pytest.raises(AssertionError, match="an append while another one is under way"):
         loaded(test, monkeypatch).__dict__[f"test_case_{case.id}"](tmp_path / "tables")
 

@@ -187,7 +187,7 @@ def test_vacuum_makes_room_on_a_full_disk(session: Session, pages: Table, monkey
     fails = {
         "parquet": (ObjectStore, "put_if_absent"),
         "iceberg": (getattr(metadata, "_iceberg", None), "commit_table"),
-        "delta": (type(metadata), "_commit"),
+        "delta": (type(metadata), "run_attempts"),
     }[str(pages.name.catalog)]
     works = getattr(*fails)
 
