@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import trinity
-from tests.support.fold_backends import definition_of, stored
+from tests.support.fold_backends import definition_of, stored, written
 from trinity import Session
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.view_dialects import translated
@@ -34,11 +34,10 @@ from trinity.syntax.quoting import quoted
 from trinity_conformance.generate.engine_histories import engine_histories
 from trinity_conformance.generate.engine_profiles import engine_rota
 from trinity_conformance.generate.histories import histories
-from trinity_conformance.model.engine_model import model_of
 from trinity_conformance.model.tables import Model, Version
 from trinity_conformance.model.values import POOLS, decode
 from trinity_conformance.playing.differences import compare
-from trinity_conformance.playing.traces import Delete, History, Upsert
+from trinity_conformance.playing.traces import History
 
 pytestmark = pytest.mark.inner
 
@@ -81,8 +80,8 @@ def in_sql(definition: TableDefinition, base: pa.Table, log: pa.Table) -> pa.Tab
     types = [(field.name, spark_type(type_text(field.type))) for field in base.schema]
     earlier, later = (sql.winners(SqlRows(f"SELECT * FROM {name}", types), spec).text for name in ("base", "log"))
     same_key = " AND ".join(f"b.{quoted(name)} = l.{quoted(name)}" for name in spec.key)
-    loses = f"l.{quoted(spec.key[0])} IS NULL OR {sql.beats(spec, 'b', 'l')}"
-    columns = ", ".join(f"IF({loses}, b.{quoted(n)}, l.{quoted(n)}) AS {quoted(n)}" for n, _ in types)
+    log_loses = f"l.{quoted(spec.key[0])} IS NULL OR {sql.beats(spec, 'b', 'l')}"
+    columns = ", ".join(f"IF({log_loses}, b.{quoted(n)}, l.{quoted(n)}) AS {quoted(n)}" for n, _ in types)
     rows = SqlRows(f"SELECT {columns} FROM ({earlier}) AS b FULL JOIN ({later}) AS l ON {same_key}", types)
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
@@ -114,14 +113,7 @@ def as_written(model: Model, version: Version) -> Version:
 
 def check_backends(session: Session, history: History, cut: int) -> None:
     """Fold the writes of a history in every backend, with the first ``cut`` row versions as the base."""
-    model = model_of(history.shape)
-    for step in history.steps:
-        if isinstance(step, Upsert):
-            model.upsert(step.rows, names=step.names)
-        elif isinstance(step, Delete) and step.condition is not None:
-            model.delete_where(step.condition)
-        elif isinstance(step, Delete):
-            model.delete_keys(model.key_form(key) for key in step.keys or ())
+    model = written(history)
     definition = definition_of(history.shape, session, next(NAMES))
     versions = stored(definition, (as_written(model, version) for version in model.arrivals()))
     versions = versions.append_column(ARRIVAL, pa.array(range(len(versions)), pa.int64()))

@@ -26,7 +26,8 @@ from trinity.spark.settings import pinned
 from trinity.spark.types import arrow_frame, spark_type
 from trinity.spi import CARRIED, ROW_KIND, TableDefinition, type_text
 from trinity_conformance.generate.engine_profiles import engine_rota
-from trinity_conformance.model.engine_model import EngineModel
+from trinity_conformance.model.engine_model import EngineModel, model_of
+from trinity_conformance.model.programs import DmlModel
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Version
 from trinity_conformance.playing.differences import compare
@@ -141,9 +142,9 @@ PROFILES = [
 """Kinds of tables: each engine, function and way to delete, many times."""
 
 
-def written(history: History) -> EngineModel:
+def written(history: History) -> DmlModel:
     """Return the model after the writes of a history."""
-    model = EngineModel(history.shape)
+    model = model_of(history.shape)
     for step in history.steps:
         if isinstance(step, Upsert):
             model.upsert(step.rows, step.txn, step.names)
