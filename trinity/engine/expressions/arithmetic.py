@@ -43,7 +43,7 @@ _BIGINT: Final = DataType("bigint")
 
 
 def arithmetic(operator: type[exp.Expr], left: Compiled, right: Compiled, timezone: _Timezone) -> Compiled:
-    """Return the result of an operator. Raises Refused for types that only Spark computes with."""
+    """Return an operator applied to two operands. Raises Refused for types that only Spark computes with."""
     kinds = {left.type.name, right.type.name}
     if not kinds <= {*WHOLE, *FLOATS, "decimal", VOID.name} or kinds == {VOID.name}:
         raise Refused(f"only Spark calculates with {left.type} and {right.type}")
@@ -86,7 +86,7 @@ def _of_decimals(operator: type[exp.Expr], left: Compiled, right: Compiled, time
 
 
 def _of_units(operator: type[exp.Expr], kind: DataType, left: Compiled, right: Compiled) -> Compiled:
-    """Return the result of an operator, rounded to the digits that its type has."""
+    """Return an operator applied to two DECIMALs, rounded to the scale of the result's type."""
     s1, s2, wanted = left.type.arguments[1], right.type.arguments[1], kind.arguments[1]
     shared = max(s1, s2)
 
@@ -107,13 +107,13 @@ def _of_units(operator: type[exp.Expr], kind: DataType, left: Compiled, right: C
         found = first + second if operator is exp.Add else first - second
         return decimals_of(scaled(found, wanted - shared), kind)
 
-    if operator in _DIVISIONS:  # Spark asks for the divisor first
+    if operator in _DIVISIONS:  # Spark evaluates the divisor first
         return of_rows(kind, lambda other, one: kernel(one, other), right, left, may_fail=True)
     return of_rows(kind, kernel, left, right, may_fail=True)
 
 
 def _as_decimal(value: Compiled, timezone: _Timezone) -> Compiled:
-    """Return a number as a DECIMAL: a literal with as many digits as it has."""
+    """Cast a number to DECIMAL. A literal gets the digits that are written, any other number those of its type."""
     if value.type.name == "decimal":
         return value
     digits = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}[value.type.name]
@@ -125,13 +125,13 @@ def _as_decimal(value: Compiled, timezone: _Timezone) -> Compiled:
 
 
 def negated(value: Compiled) -> Compiled:
-    """Return a number with the other sign. Raises Refused for other types."""
+    """Return a number with its sign reversed. Raises Refused for other types than numbers."""
     _refuse_rounded(value)
     return _of_one(pc.negate_checked, value)
 
 
 def absolute(value: Compiled) -> Compiled:
-    """Return a number without its sign. Raises Refused for other types."""
+    """Return a number without its sign. Raises Refused for other types than numbers."""
     _refuse_rounded(value)
     return _of_one(pc.abs_checked, value)
 
@@ -143,7 +143,7 @@ def _refuse_rounded(value: Compiled) -> None:
 
 
 _DIGITS_OF_A_SIGN: Final = 34
-"""Digits that Spark leaves a DECIMAL whose sign it changes."""
+"""Digits to which Spark rounds a DECIMAL when it changes the sign."""
 
 
 def square_root(value: Compiled, timezone: _Timezone) -> Compiled:
@@ -153,7 +153,7 @@ def square_root(value: Compiled, timezone: _Timezone) -> Compiled:
 
 
 def sign(value: Compiled, timezone: _Timezone) -> Compiled:
-    """Return SIGN, a DOUBLE: 1, -1, or the number where it is neither. Raises Refused for other types than numbers."""
+    """Return SIGN as a DOUBLE: 1, -1, or the number itself if zero or NaN. Raises Refused for types but numbers."""
     _refuse_unless_number(value)
 
     def kernel(found: pa.Array) -> pa.Array:
@@ -163,7 +163,7 @@ def sign(value: Compiled, timezone: _Timezone) -> Compiled:
 
 
 def mean(total: Compiled, count: Compiled) -> Compiled:
-    """Return the average of DECIMAL values by their sum, which has ten digits more than they have."""
+    """Return the average of DECIMAL values from their sum and count. The sum's type has ten digits more than theirs."""
     if total.type.name != "decimal" or count.type != _BIGINT:
         raise Refused(f"only Spark divides {total.type} by {count.type} as an average")
     precision, scale = total.type.arguments
@@ -177,7 +177,7 @@ def mean(total: Compiled, count: Compiled) -> Compiled:
 
 _FURTHER_OF_SUM: Final = 10
 _FURTHER_OF_MEAN: Final = 4
-"""Digits that Spark gives a sum, or an average, beyond those of its values."""
+"""Digits that Spark adds to the type of the values: to the precision for a sum, to the scale, too, for an average."""
 
 
 def _refuse_unless_number(value: Compiled) -> None:
@@ -196,7 +196,7 @@ def _of_one(kernel: Callable[[Datum], Datum], value: Compiled) -> Compiled:
 
 def _of_two(operator: type[exp.Expr], kernel: _Kernel, kind: DataType, left: Compiled, right: Compiled) -> Compiled:
     divides = operator in _DIVISIONS
-    first, second = (right, left) if divides else (left, right)  # Spark asks for the divisor first
+    first, second = (right, left) if divides else (left, right)  # Spark evaluates the divisor first
 
     def run(rows: pa.RecordBatch) -> Datum:
         found = in_turn(first, second, rows)
@@ -218,25 +218,25 @@ def _in_range(kind: DataType) -> Iterator[None]:
 
 
 def _divided(divide: Callable[[Any, Any], Datum]) -> _Kernel:
-    """Return a division, which fails where a number is divided by zero; NULL divided by zero is NULL."""
+    """Return a kernel that divides. It fails where a number is divided by zero; NULL divided by zero is NULL."""
 
     def kernel(left: Datum, right: Datum) -> Datum:
         _refuse_zero(pc.if_else(pc.is_valid(left), right, pa.scalar(None, right.type)))
-        # a NULL may still be divided by 0, and the buffer of a NULL divisor may hold any value
+        # a zero that is left divides a NULL, and a NULL divisor may have 0 in its buffer: the kernel must see neither
         return divide(left, pc.if_else(pc.equal(right, 0), pa.scalar(None, right.type), right))
 
     return kernel
 
 
 def _refuse_zero(divisor: Datum) -> None:
-    zero = pc.equal(divisor, pa.scalar(0, divisor.type))  # compared with a bare 0 a DECIMAL of 38 digits gets 39
+    zero = pc.equal(divisor, pa.scalar(0, divisor.type))  # a bare 0 would widen a DECIMAL of 38 digits to 39
     if pc.any(zero if isinstance(zero, pa.Array) else pa.array([zero.as_py()], pa.bool_())).as_py():
         raise TrinityError("INVALID_ARGUMENTS", "A number is divided by zero; NULLIF(divisor, 0) makes it NULL.")
 
 
 def _whole_remainder(left: Datum, right: Datum) -> Datum:
     """Return the remainder, with the sign of the dividend."""
-    by_minus_one = pc.equal(right, -1)  # the quotient of the smallest number would not fit
+    by_minus_one = pc.equal(right, -1)  # the smallest number divided by -1 does not fit
     safe = pc.if_else(by_minus_one, pa.scalar(1, right.type), right)
     return pc.subtract(left, pc.multiply(pc.divide(left, safe), safe))
 
@@ -273,4 +273,4 @@ _FLOATING: Final[dict[type[exp.Expr], _Kernel]] = {
 }
 _DIVISIONS: Final = (exp.Div, exp.IntDiv, exp.Mod)
 OPERATORS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
-"""The operators."""
+"""The operators that :func:`arithmetic` takes."""

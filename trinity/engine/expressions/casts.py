@@ -1,4 +1,4 @@
-"""CAST where the value in the other type is certain; a number that does not fit is an error, as in ANSI mode."""
+"""CAST between types for which Spark's result is certain; a number that does not fit is an error, as in ANSI mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Timezone = Callable[[], str]
 _Kernel = Callable[[pa.Array], pa.Array]
 _DATE: Final = DataType("date")
 _CERTAIN_DIGITS: Final = 15
-"""Spark casts a DECIMAL of up to so many digits to an integer without rounding it first."""
+"""Most digits of a DECIMAL that Spark casts to an integer without rounding it first."""
 
 
 def cast(value: Compiled, kind: DataType, timezone: _Timezone) -> Compiled:
@@ -143,7 +143,7 @@ def _decimal_to_whole(found: pa.Array, source: DataType, kind: DataType) -> pa.A
 
 
 def _float_to_decimal(found: pa.Array, kind: DataType) -> pa.Array:
-    """Return numbers by the digits that are written for them; NULL, as in Spark, for what is no number."""
+    """Convert numbers by their shortest decimal form; NaN and infinity become NULL, as in Spark."""
     numbers = found.to_numpy(zero_copy_only=False).astype(np.float64)
     finite = np.isfinite(numbers)
     exact = decimals_of(units_of_floats(np.where(finite, numbers, 0.0), kind.arguments[1]), kind)

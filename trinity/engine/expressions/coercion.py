@@ -21,7 +21,7 @@ _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
 
 def common_type(one: DataType, other: DataType) -> DataType:
-    """Return the type to which Spark widens both. Raises Refused for none, or for one that loses digits."""
+    """Return the type to which Spark widens both. Raises Refused where there is none, or where it loses digits."""
     if one.name in TEXTS and other.name in TEXTS:
         return STRING
     if one == other or other == VOID:
@@ -50,10 +50,10 @@ def _wider_decimal(one: DataType, other: DataType) -> DataType:
 
 
 def together(values: Sequence[Compiled], timezone: Callable[[], str]) -> list[Compiled]:
-    """Return expressions as values of one type: string literals take the type of the others, as in Spark.
+    """Cast expressions to one type: string literals take the type of the others, as in Spark.
 
     Raises:
-        Refused: where there is no such type, or Spark loses something.
+        Refused: where there is no such type, or a value would lose digits.
     """
     texts = [v for v in values if v.type == STRING and v.constant]
     others = [v.type for v in values if v not in texts]
@@ -70,7 +70,7 @@ def together(values: Sequence[Compiled], timezone: Callable[[], str]) -> list[Co
 
 
 def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Compiled:
-    """Return an expression as values of a type that :func:`common_type` gave."""
+    """Cast an expression to a type that :func:`common_type` returned for it."""
     if value.type == STRING and value.constant and kind.name not in TEXTS:
         text = value.value
         return constant(kind, None) if text is None else value_of_text(text, kind, timezone)
@@ -83,7 +83,7 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
 
     def cast(found: pa.Array) -> pa.Array:
         if pa.types.is_integer(found.type) and pa.types.is_floating(target):
-            return found.cast(target, safe=False)  # the nearest number
+            return found.cast(target, safe=False)  # as in Spark, the nearest number
         if pa.types.is_date(found.type):
             found = cast_array(found, pa.timestamp("us"), f"type {kind}", "UTC")
         of_days = value.type.name == "date" and kind.name == "timestamp"
@@ -96,12 +96,12 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
         found = value.run(rows)
         return cast(found) if isinstance(found, pa.Array) else cast(pa.repeat(found, 1))[0]
 
-    # DATE has days beyond the range of TIMESTAMP
+    # a cast to a timestamp may fail, since DATE has days beyond the range of TIMESTAMP
     return Compiled.over(kind, run, value, may_fail=kind.name in ("timestamp", "timestamp_ntz"))
 
 
 def _refuse_wrapped(clocks: pa.Array, instants: pa.Array) -> None:
-    """Refuse clocks near the last TIMESTAMP, or the first one, whose instants in the zone are beyond it."""
+    """Raise an error for local times near either end of TIMESTAMP whose instants overflowed, and so changed sign."""
     one, other = clocks.cast(pa.int64()), instants.cast(pa.int64())
     late = pc.and_(pc.greater(one, _FAR), pc.less(other, 0))
     early = pc.and_(pc.less(one, -_FAR), pc.greater(other, 0))

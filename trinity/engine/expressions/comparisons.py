@@ -35,7 +35,7 @@ OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
 
 _Kernel = Callable[[Datum, Datum], Datum]
 _FEW_FLOATS: Final = 10
-"""Most numbers in an IN that Spark compares one by one."""
+"""Most FLOATs or DOUBLEs in the list of an IN that Spark compares one by one; a longer list it makes a set."""
 
 
 def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callable[[], str]) -> Compiled:
@@ -62,9 +62,9 @@ def is_nan(value: Compiled) -> Compiled:
 
 
 def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
-    """Return IN of a list. Raises Refused as :func:`comparison`."""
+    """Return IN with a list of values. Raises Refused as :func:`comparison`."""
     _refuse_char(value, values)
-    if _is_char(value) and any(v.evaluate(ONE_ROW).null_count for v in values):  # Spark pads or not, by what is around
+    if _is_char(value) and any(v.evaluate(ONE_ROW).null_count for v in values):  # only some of Spark's plans pad here
         raise Refused("only Spark looks for a CHAR column in a list with NULL")
     _refuse_out_of_range([value, *values])
     value, *values = together(_padded([value, *values]), timezone)
@@ -94,9 +94,9 @@ def between(value: Compiled, low: Compiled, high: Compiled, timezone: Callable[[
 
 
 def _refuse_out_of_range(values: Sequence[Compiled]) -> None:
-    """Raise Refused for numbers that are compared with a literal of a wider type that has no counterpart in theirs.
+    """Raise Refused where numbers are compared with a literal that does not fit into their type.
 
-    Of NULL <= 9223372036854775808 Spark makes TRUE or FALSE where the NULL is of type INT, depending on what is around.
+    Some of Spark's plans replace such a comparison by TRUE or FALSE even for NULLs: INT <= 9223372036854775808, say.
     """
     literals = [v for v in values if v.constant and v.type.name in _NUMBERS]
     for kind in dict.fromkeys(v.type for v in values):
@@ -126,7 +126,7 @@ def _is_char(value: Compiled) -> bool:
 
 
 def _padded(values: Sequence[Compiled]) -> Sequence[Compiled]:
-    """Return texts that are compared, padded to one length where one of them is a CHAR column."""
+    """Return the operands of a comparison, padded to one length if one of them is a CHAR column."""
     columns = [v for v in values if _is_char(v)]
     if not columns:
         return values
@@ -165,7 +165,7 @@ def _less_float(left: Datum, right: Datum) -> Datum:
 
 
 def _ordered(equal: _Kernel, less: _Kernel) -> dict[str, _Kernel]:
-    """Return the kernels of all operators, by two of them; with a NULL none is true or false."""
+    """Return the kernels of all operators, made of those for = and <. Only the null-safe ones give a value for NULL."""
     safe = _null_safe(equal)
     return {
         "=": equal,

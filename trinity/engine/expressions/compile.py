@@ -1,4 +1,4 @@
-"""Compiles expressions of Spark SQL: the list of what this process evaluates is the table of their kinds."""
+"""Compiles expressions of Spark SQL. The table ``_KINDS`` lists the kinds of expressions that are evaluated here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from trinity.syntax.parse import expression_tree
 
 
 def local_tree(text: str) -> exp.Expr | NotLocal:
-    """Return the tree of an expression of Spark SQL; why Spark has to read it, where it cannot be parsed."""
+    """Return the tree of an expression of Spark SQL; if it cannot be parsed here, why it is left to Spark."""
     try:
         return expression_tree(text)
     except TrinityError as error:
@@ -47,7 +47,9 @@ def local_tree(text: str) -> exp.Expr | NotLocal:
 def compile_expression(
     expression: str | exp.Expr, scope: Scope, timezone: Callable[[], str] = lambda: "UTC"
 ) -> Compiled | NotLocal:
-    """Compile an expression. The zone of timestamps without zone is asked for only where it matters.
+    """Compile an expression, or return why only Spark evaluates it.
+
+    ``timezone`` returns the session's zone; it is called only where the zone matters.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.
@@ -91,7 +93,7 @@ class _Compiler:
         return found if compile_kind in _LITERALS else replace(found, literal=False)
 
     def operand(self, tree: exp.Expr) -> Compiled:
-        """Compile an operand; of nested comparisons without parentheses Spark reads other ones."""
+        """Compile an operand. Raises Refused for a condition without parentheses, which Spark may group differently."""
         if isinstance(tree, _CONDITIONS):
             raise Refused(f"'{tree.sql(dialect='spark')}' is an operand without parentheses")
         return self.compiled(tree)
@@ -105,7 +107,7 @@ class _Compiler:
         first, *further = self.scope.from_table([part.name for part in tree.parts])
         if further and self.scope.has(first, further[0]):
             found = self.scope.find(first, further.pop(0))
-        elif further and not self.scope.has("", first):  # raises what is wrong
+        elif further and not self.scope.has("", first):  # no such column: find raises the error
             found = self.scope.find(first, further[0])
         else:
             found = self.scope.find("", first)
@@ -171,7 +173,7 @@ class _Compiler:
             try:
                 return literals.typed_literal(tree, kind, self.timezone)
             except Refused:
-                typed = not isinstance(tree, exp.TryCast)  # as DATE '2024-1-31', which is no CAST
+                typed = not isinstance(tree, exp.TryCast)  # a literal as DATE '2024-1-31' is no CAST
                 if typed and not isinstance(tree.this.unnest(), exp.Neg):
                     raise
         found = casts.cast(self.operand(tree.this), kind, self.timezone)
@@ -281,7 +283,7 @@ class _Compiler:
         return comparisons.between(value, low, high, self.timezone)
 
     def _rows(self, query: exp.Expr) -> subqueries.Rows:
-        """Return the rows of a subquery: SELECT * FROM rows that the scope has, some of which WHERE finds by keys."""
+        """Return the rows of a subquery SELECT * FROM n [WHERE key = x AND …], where n names rows of the scope."""
         tables, select = list(query.find_all(exp.Table)), query.unnest().copy()
         rows = self.scope.queries.get(tables[0].name) if len(tables) == 1 else None
         where = select.args.pop("where", None)
@@ -336,14 +338,14 @@ _CONDITIONS: Final = (
 """Kinds that need parentheses as operands."""
 
 _LITERALS: Final = (_Compiler.literal, _Compiler.sign)
-"""Functions that build literals. Of any other constant expression Spark uses the type, not the digits."""
+"""Methods that compile literals. As DECIMAL, a literal has the digits written, any other constant those of its type."""
 
 _PARTS: Final[dict[str, type[exp.Func]]] = {
     "YEAR": exp.Year, "YEARS": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "MONTHS": exp.Month,
     "DAY": exp.Day, "DAYS": exp.Day, "DOY": exp.DayOfYear, "DAYOFWEEK": exp.DayOfWeek, "WEEK": exp.WeekOfYear,
     "HOUR": exp.Hour, "HOURS": exp.Hour, "MINUTE": exp.Minute, "MINUTES": exp.Minute,
 }  # fmt: skip
-"""Part of EXTRACT -> the function of it."""
+"""Field of EXTRACT -> the function that returns it."""
 
 _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] = {
     exp.Column: _Compiler.column,
@@ -384,4 +386,4 @@ _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] =
     exp.Nvl2: _Compiler.second_value,
     **dict.fromkeys(FUNCTIONS, _Compiler.function),
 }
-"""What this process evaluates."""
+"""Kind of expression -> the method that compiles it. All other kinds are left to Spark."""

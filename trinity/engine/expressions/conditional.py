@@ -1,4 +1,4 @@
-"""CASE, IF, COALESCE, NULLIF, GREATEST and LEAST: a value is asked for only where it is chosen, as in Spark."""
+"""CASE, IF, COALESCE, NULLIF, GREATEST and LEAST. As in Spark, a value is evaluated only in rows that need it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Timezone = Callable[[], str]
 
 
 def _of_one_type(values: Sequence[Compiled], timezone: _Timezone) -> list[Compiled]:
-    """Return values of one type; of texts it is STRING. Raises Refused where Spark would have to be asked."""
+    """Cast values to one type, texts to STRING. Raises Refused for types between which only Spark chooses."""
     if any(v.type.nested for v in values):
         raise Refused("only Spark chooses between values of nested types")
     texts = [v.type.name in (*TEXTS, VOID.name) for v in values]
@@ -40,7 +40,7 @@ def _of_one_type(values: Sequence[Compiled], timezone: _Timezone) -> list[Compil
 
 
 def chosen(cases: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | None, timezone: _Timezone) -> Compiled:
-    """Return CASE: the value of the first condition that is true, else the last one, by default NULL."""
+    """Return CASE: the value of the first condition that is true, else ``otherwise``; NULL without it."""
     if any(condition.type == VOID for condition, _ in cases):
         raise Refused("only Spark chooses by NULL")
     conditions = [as_boolean(condition) for condition, _ in cases]
@@ -85,11 +85,11 @@ def null_if(value: Compiled, other: Compiled, timezone: _Timezone) -> Compiled:
 
 
 def extreme(kernel: Callable[..., Any], values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
-    """Return GREATEST or LEAST, by its kernel: NULLs are skipped."""
+    """Return GREATEST or LEAST, whose kernel of Arrow is given; NULLs are skipped."""
     values = _of_one_type(values, timezone)
     if values[0].type.name in (*FLOATS, "boolean", "binary", VOID.name):
         raise Refused(f"only Spark finds the largest or smallest of several values of type {values[0].type}")
-    zoned = values[0].type.name == "timestamp"  # which has no kernel, and compares as its clock at UTC does
+    zoned = values[0].type.name == "timestamp"  # the kernels lack it; its order is that of UTC times
 
     def run(rows: pa.RecordBatch) -> Datum:
         found = [v.run(rows).cast(pa.timestamp("us")) if zoned else v.run(rows) for v in values]

@@ -33,15 +33,15 @@ DATE_PARTS: Final[Mapping[type[exp.Expr], Callable[[Numbers], Numbers]]] = {
     exp.DayOfWeek: lambda days: (days + 4) % 7 + 1,
     exp.WeekOfYear: week_of_year,
 }
-"""Function -> its kernel."""
+"""Function of dates -> its kernel, which takes days since 1970."""
 TIME_PARTS: Final[Mapping[type[exp.Expr], Callable[[Any], Any]]] = {
     exp.Hour: pc.hour, exp.Minute: pc.minute, exp.Second: pc.second,
 }  # fmt: skip
-"""The same, of functions of times."""
+"""Function of times -> its kernel, which takes timestamps without zone."""
 
 
 def as_date(value: Compiled, timezone: _Timezone) -> Compiled:
-    """Return a value as a DATE. Raises Refused for types that only Spark casts to it."""
+    """Cast a value to DATE. Raises Refused for types that only Spark casts to DATE."""
     return cast(value, _DATE, timezone)
 
 
@@ -61,7 +61,7 @@ def weekday(value: Compiled, timezone: _Timezone) -> Compiled:
 
 
 def of_days(kind: DataType, kernel: Callable[[Numbers], Numbers], value: Compiled, timezone: _Timezone) -> Compiled:
-    """Return what a kernel makes of dates, counted from 1970."""
+    """Apply a kernel to dates, which it takes as days since 1970; ``kind`` is the type of the result."""
 
     def run(found: pa.Array) -> pa.Array:
         return pa.array(kernel(days_since_1970(found)).astype(np.int32)).cast(kind.to_arrow())
@@ -89,7 +89,7 @@ def days_after(value: Compiled, days: Compiled, timezone: _Timezone, *, before: 
     if days.type.name not in WHOLE[:3]:
         raise Refused(f"only Spark adds {days.type} to a date")
     first, number = as_date(value, timezone), widened(days, _INT, timezone)
-    kernel = pc.subtract if before else pc.add  # beyond what DATE can hold Spark goes on at the other end, too
+    kernel = pc.subtract if before else pc.add  # unchecked, since Spark wraps around, too, where DATE overflows
 
     def run(rows: pa.RecordBatch) -> Datum:
         return kernel(first.run(rows).cast(pa.int32()), number.run(rows)).cast(pa.date32())

@@ -1,4 +1,4 @@
-"""The calendar of days since 1970, for all that DATE holds: Arrow's own ends at the year 32767."""
+"""The calendar of days since 1970, for the whole range of DATE: Arrow's calendar ends at the year 32767."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def month_ends(days: Numbers) -> Numbers:
 
 
 def months_later(days: Numbers, number: int) -> Numbers:
-    """Return the same days of other months, or their last ones where they are shorter."""
+    """Add months to days. Where the new month is shorter, the result is its last day."""
     months = months_of(days)
     later = first_days(months + number)
     found: Numbers = np.minimum(later + days - first_days(months), first_days(months + number + 1) - 1)

@@ -19,7 +19,7 @@ LEAST_SCALE: Final = 6
 
 
 def adjusted(precision: int, scale: int) -> DataType:
-    """Return the type of a result: Spark cuts a precision that is too large from the scale, down to six digits."""
+    """Return the type of a result. For a precision above 38 Spark reduces the scale, down to six digits."""
     if precision > MOST_DIGITS:
         whole = precision - scale
         precision, scale = MOST_DIGITS, max(MOST_DIGITS - whole, min(scale, LEAST_SCALE))
@@ -27,14 +27,14 @@ def adjusted(precision: int, scale: int) -> DataType:
 
 
 def units_of(values: pa.Array) -> Units:
-    """Return DECIMAL values, none of them NULL, as numbers of their last digit."""
+    """Return DECIMAL values, none of them NULL, as unscaled integers."""
     words = np.frombuffer(values.buffers()[1], np.int64)[2 * values.offset : 2 * (values.offset + len(values))]
     low, high = words[::2].view(np.uint64).astype(object), words[1::2].astype(object)
     return high * (1 << 64) + low
 
 
 def decimals_of(units: Units, kind: DataType) -> pa.Array:
-    """Return numbers of their last digit as DECIMAL values.
+    """Return unscaled integers as DECIMAL values.
 
     Raises:
         TrinityError: NUMERIC_VALUE_OUT_OF_RANGE when one has too many digits.
@@ -60,7 +60,7 @@ def halves_away(units: Units, divisor: Units | int) -> Units:
 
 
 def halves_to_even(units: Units, divisor: int) -> Units:
-    """Divide, and round to the nearest number, halves to the even one."""
+    """Divide, and round to the nearest whole number, halves to the even one."""
     quotient, twice = units // divisor, 2 * (units % divisor)
     return quotient + ((twice > divisor) | ((twice == divisor) & (quotient % 2 == 1))).astype(object)
 

@@ -23,10 +23,10 @@ from trinity.engine.expressions.node import Compiled, Refused
 from trinity.hidden import HIDDEN_PREFIX
 
 _Build = Callable[..., Compiled]
-"""Takes the zone, then the arguments; None for an optional one that is not given."""
+"""Compiles a call. It takes the zone, then the compiled arguments; None stands for an optional one that is missing."""
 
 _IGNORED: Final = frozenset({"safe", "coalesce", "flatten", "ignore_nulls", "null_if_pos_overflow"})
-"""What is no operand, but how other dialects mean the function."""
+"""Arguments of sqlglot's nodes that are no operands, but tell how other dialects mean the function."""
 
 FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
     exp.Abs: (("this",), lambda _, value: arithmetic.absolute(value)),
@@ -92,10 +92,10 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
         for kind in dates.TIME_PARTS
     },
 }
-"""Kind -> (its operands, ``*`` a list of them, ``?`` one that may lack; the function of them)."""
+"""Kind of node -> (names of its operands, what compiles the call). ``*`` marks a list, ``?`` an optional operand."""
 
 MEAN: Final = f"{HIDDEN_PREFIX}mean"
-"""The function of a sum of DECIMAL values and their count that is their average."""
+"""The name of an internal function, which returns the average of DECIMAL values from their sum and their count."""
 
 NAMED: Final[Mapping[str, _Build]] = {
     "isnull": lambda _, value: logic.is_null(value),
@@ -109,11 +109,11 @@ NAMED: Final[Mapping[str, _Build]] = {
     MEAN: lambda _, total, count: arithmetic.mean(total, count),
     "weekday": lambda zone, value: dates.weekday(value, zone),
 }
-"""Functions that sqlglot knows by name alone."""
+"""Name -> what compiles the call, for functions that have no kind of node in sqlglot."""
 
 
 def arguments(tree: exp.Expr, names: tuple[str, ...], compiled: Callable[[exp.Expr], Compiled]) -> list[Any]:
-    """Return the operands of a function. Raises Refused for arguments that it does not take."""
+    """Compile the operands of a function, in the order of ``names``. Raises Refused for missing and other arguments."""
     if isinstance(tree, exp.Concat) and not tree.args.get("safe"):
         raise Refused("only Spark reads texts side by side as one")
     given = {name: value for name, value in tree.args.items() if value not in (None, []) and name not in _IGNORED}

@@ -31,7 +31,7 @@ def constant(kind: DataType, value: Any) -> Compiled:
 
 
 def literal(tree: exp.Expr) -> Compiled:
-    """Return a literal without type name. Raises Refused for other nodes."""
+    """Compile a literal that is written without a type. Raises Refused for other nodes."""
     if isinstance(tree, exp.Null):
         return constant(VOID, None)
     if isinstance(tree, exp.Boolean):
@@ -46,13 +46,13 @@ def literal(tree: exp.Expr) -> Compiled:
 
 
 def certain(value: Compiled) -> Compiled:
-    """Return a constant by its value. Raises Refused for one that has none."""
+    """Evaluate a constant now, so that it cannot fail later. Raises Refused where it fails."""
     found = value.only_value()
     return Compiled(value.type, lambda _: found)
 
 
 def _number_text(tree: exp.Expr) -> str:
-    """Return the text of a number with its sign, which is part of it (-2147483648 is an INT)."""
+    """Return the text of a number with its sign, which takes part in deciding its type: -2147483648 is an INT."""
     negative = isinstance(tree, exp.Neg)
     number = tree.this if negative else tree
     if not isinstance(number, exp.Literal) or number.is_string or not _NUMBER.fullmatch(number.name):
@@ -92,7 +92,7 @@ def typed_literal(tree: exp.Expr, kind: DataType, timezone: Callable[[], str]) -
     """Return a literal with its type, as ``DATE '2024-01-31'``, ``1L`` or ``CAST(1 AS SMALLINT)``.
 
     Raises:
-        Refused: for what is none, and for values that Spark changes to fit the type.
+        Refused: for other nodes, and for values that Spark changes to fit the type.
     """
     value = tree.this.unnest()
     if isinstance(value, exp.Null):
@@ -110,12 +110,12 @@ def typed_literal(tree: exp.Expr, kind: DataType, timezone: Callable[[], str]) -
 
 
 def value_of_text(text: str, kind: DataType, timezone: Callable[[], str]) -> Compiled:
-    """Return a text as a value of a type, where it is written in the usual way. Raises Refused elsewhere."""
+    """Return a text as a constant of a type. Raises Refused for a text that is not in the type's plain form."""
     if kind == STRING:
         return constant(kind, text)
     if kind.name == "binary":
         return constant(kind, text.encode())
-    if not text.isascii():  # Spark, too, reads some digits of other scripts
+    if not text.isascii():  # Spark, as Python, reads some digits of other scripts
         raise Refused(f"'{text}' is no plain text of a value of type {kind}")
     if kind == BOOLEAN and text in ("true", "false"):
         return constant(kind, text == "true")
@@ -135,7 +135,7 @@ _TEXTS: Final = frozenset({*WHOLE, "date", "timestamp", "timestamp_ntz"})
 
 
 def _floating(text: str, kind: DataType) -> Compiled:
-    """Return the nearest number, found of the text itself: by way of a DOUBLE a FLOAT is rounded twice."""
+    """Return the number nearest to a text. It is read as its own type: a FLOAT read as a DOUBLE is rounded twice."""
     return constant(kind, pa.scalar(text).cast(kind.to_arrow()).as_py())
 
 

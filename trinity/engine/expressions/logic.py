@@ -1,4 +1,4 @@
-"""AND, OR, NOT and IS, with three values."""
+"""AND, OR, NOT and IS in SQL's three-valued logic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trinity.engine.expressions.node import BOOLEAN, VOID, Compiled, Datum, Refu
 
 
 def as_boolean(value: Compiled) -> Compiled:
-    """Return a BOOLEAN operand; an untyped NULL is one. Raises Refused for a value of another type."""
+    """Return a BOOLEAN as it is, and an untyped NULL as a BOOLEAN. Raises Refused for a value of another type."""
     if value.type == VOID:
         return Compiled(BOOLEAN, lambda _: pa.scalar(None, pa.bool_()))
     if value.type != BOOLEAN:
@@ -21,17 +21,17 @@ def as_boolean(value: Compiled) -> Compiled:
 
 
 def both(left: Compiled, right: Compiled) -> Compiled:
-    """Return AND."""
+    """Return the AND of two conditions."""
     return _joined(pc.and_kleene, left, right, decides=False)
 
 
 def either(left: Compiled, right: Compiled) -> Compiled:
-    """Return OR."""
+    """Return the OR of two conditions."""
     return _joined(pc.or_kleene, left, right, decides=True)
 
 
 def _joined(kernel: Callable[..., Any], left: Compiled, right: Compiled, *, decides: bool) -> Compiled:
-    """Join two conditions; the right one, if it may raise, is evaluated only where the left one does not decide."""
+    """Join two conditions. The right one, if it may raise, is evaluated only where the left one is not ``decides``."""
     left, right = as_boolean(left), as_boolean(right)
 
     def run(rows: pa.RecordBatch) -> Datum:
@@ -46,15 +46,15 @@ def _joined(kernel: Callable[..., Any], left: Compiled, right: Compiled, *, deci
 
 
 def negated(value: Compiled) -> Compiled:
-    """Return NOT."""
+    """Return the NOT of a condition."""
     return as_boolean(value).mapped(pc.invert)
 
 
 def is_null(value: Compiled) -> Compiled:
-    """Return IS NULL."""
+    """Return the IS NULL of a value."""
     return value.mapped(pc.is_null)
 
 
 def is_true(value: Compiled, *, wanted: bool) -> Compiled:
-    """Return IS TRUE, or IS FALSE."""
+    """Return the IS TRUE of a condition, or its IS FALSE if ``wanted`` is False."""
     return as_boolean(value).mapped(lambda found: pc.fill_null(pc.equal(found, wanted), False))

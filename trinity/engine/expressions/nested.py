@@ -1,4 +1,4 @@
-"""Values within structs, arrays and maps; and structs and arrays made of values."""
+"""Access to the values in structs, arrays and maps, and their construction."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from trinity.errors import TrinityError, nearest
 from trinity.spi import DataType
 
 _KEYS = frozenset({*WHOLE, "string", "date", "boolean"})
-"""Types of keys of maps that are equal where Arrow says so."""
+"""Types of map keys that Arrow and Spark compare alike."""
 
 
 def field(value: Compiled, name: str) -> Compiled:
     """Return a field of a struct, named in any case.
 
     Raises:
-        Refused: for what is no struct, or has the name twice; for CHAR, which Spark pads.
+        Refused: for a value that is no struct, a name that occurs twice, and CHAR, which Spark pads.
         TrinityError: COLUMN_NOT_FOUND.
     """
     kind = value.type
@@ -65,7 +65,7 @@ def _items(lists: pa.Array, indexes: pa.Array) -> pa.Array:
 
 
 def _values(maps: pa.Array, keys: pa.Array) -> pa.Array:
-    """Return the value of a key in each map: that of the first entry with the key."""
+    """Look up a key in each map: the value of the first entry with the key, or NULL."""
     starts = as_numpy(maps.offsets).astype(np.int64)
     first, end = starts[0], starts[-1]
     rows = np.repeat(np.arange(len(maps)), np.diff(starts))
@@ -78,7 +78,7 @@ def _values(maps: pa.Array, keys: pa.Array) -> pa.Array:
 
 
 def struct(names: Sequence[str], values: Sequence[Compiled]) -> Compiled:
-    """Return a struct of the fields. Raises Refused for a NULL without type."""
+    """Return a struct of the fields. Raises Refused where there are none, and for a NULL without type."""
     if not values or any(v.type == VOID for v in values):
         raise Refused("only Spark makes a struct of a NULL without type, or of nothing")
     kind = DataType("struct", (), tuple(_inner(v.type) for v in values), tuple(names))
@@ -107,9 +107,10 @@ def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
 
 
 def sequence(values: Sequence[Compiled], days: int | None, timezone: Callable[[], str]) -> Compiled:
-    """Return an array of the numbers, or dates, from the first to the last one, inclusive if a step ends there.
+    """Return SEQUENCE: an array of numbers, or dates, from the first to the last one, inclusive if a step ends there.
 
-    The values are the first and the last, and the step, if one is given; ``days`` is that of dates.
+    ``values`` are the first and the last one, and the step of numbers, if there is one. ``days`` is the step of dates.
+    Without a step it is 1 or -1.
 
     Raises:
         Refused: for other types, and for a step that is no literal.
@@ -134,7 +135,7 @@ def sequence(values: Sequence[Compiled], days: int | None, timezone: Callable[[]
         if len(wrong):
             bounds = f"from {first[wrong[0]]} to {last[wrong[0]]}"
             raise TrinityError("INVALID_ARGUMENTS", f"A sequence {bounds} does not have steps of {step}.")
-        gaps = np.where(steps > 0, ends - starts, starts - ends).astype(np.uint64)  # beyond 2^63, too
+        gaps = np.where(steps > 0, ends - starts, starts - ends).astype(np.uint64)  # may exceed 2^63
         counts = gaps // np.abs(steps).astype(np.uint64) + np.uint64(1)
         if counts.astype(np.float64).sum() > _MOST_ITEMS:
             raise TrinityError("INVALID_ARGUMENTS", "Sequences have more items than an array can hold.")
@@ -152,7 +153,7 @@ _MOST_ITEMS = 2**31 - 1
 
 
 def map_of(keys: Sequence[Compiled], values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
-    """Return a map of constant keys. Raises Refused for other keys, and for values without a common type."""
+    """Return a map with constant keys. Raises Refused for other keys, and for values without a common type."""
     if any(v.type.nested for v in (*keys, *values)) or not all(key.constant for key in keys):
         raise Refused("only Spark makes a map of nested values, or of keys that are no constants")
     keys, values = together(keys, timezone), together(values, timezone)

@@ -27,7 +27,7 @@ WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 FLOATS: Final = ("float", "double")
 TEXTS: Final = ("string", "char", "varchar")
 TIMES: Final = ("date", "timestamp_ntz", "timestamp")
-"""Each may become the ones after it."""
+"""Spark widens each of these types to those after it."""
 
 BOOLEAN: Final = DataType("boolean")
 DOUBLE: Final = DataType("double")
@@ -37,28 +37,28 @@ VOID: Final = DataType("void")
 
 
 def fits(value: int, kind: DataType) -> bool:
-    """Return True when a whole number is one of a type of :data:`WHOLE`."""
+    """Return True when a whole number fits into a type of :data:`WHOLE`."""
     limit = 1 << (8 << WHOLE.index(kind.name)) - 1
     return -limit <= value < limit
 
 
 Datum: TypeAlias = "pa.Array | pa.Scalar"
-"""Values of the rows; or one value for all of them."""
+"""An array with a value for each row, or one value for all rows."""
 ONE_ROW: Final = pa.RecordBatch.from_pydict({"": pa.nulls(1)})
-"""A row for constants."""
+"""A batch of one row, on which constants are evaluated."""
 
 
 class Refused(Exception):
-    """What this process does not evaluate; its text is the reason. A :class:`NotLocal` says the same as a value."""
+    """The exception for what only Spark evaluates; its text is the reason. :class:`NotLocal` is the same as a value."""
 
     @classmethod
     def of(cls, tree: exp.Expr) -> Refused:
-        """Return the refusal of an expression that only Spark knows."""
+        """Return the refusal of an expression that only Spark evaluates."""
         return cls(f"only Spark evaluates '{tree.sql(dialect='spark')}'")
 
 
 def refusals_as_values(function: Callable[P, T | NotLocal]) -> Callable[P, T | NotLocal]:
-    """Return the function so that it returns what it refuses, instead of raising it."""
+    """Wrap a function so that it returns a :class:`NotLocal` where it raised :class:`Refused`."""
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T | NotLocal:
@@ -71,7 +71,7 @@ def refusals_as_values(function: Callable[P, T | NotLocal]) -> Callable[P, T | N
 
 
 def or_refuse(found: T | NotLocal) -> T:
-    """Return what this process evaluates; refuse what only Spark does."""
+    """Return a result as it is, and raise :class:`Refused` for a :class:`NotLocal`."""
     if isinstance(found, NotLocal):
         raise Refused(found.reason)
     return found
@@ -82,12 +82,12 @@ class Compiled:
     """An expression that this process evaluates.
 
     Attributes:
-        type: the type of its values in Spark; ``void`` of a NULL without type.
-        run: returns the values of the rows of a batch; one value where it names no column.
+        type: the type of its values in Spark; ``void`` for a NULL without type.
+        run: takes a batch, and returns a value for each row; one value for all if the expression names no column.
         fields: the columns of the batch that it reads.
-        column: True for a column alone, whose CHAR type makes Spark pad what it is compared with (K2).
+        column: True for a bare column. If its type is CHAR, Spark pads what it is compared with (K2).
         may_fail: True when its evaluation may raise.
-        literal: True for a number written without CAST, which Spark takes as a DECIMAL of as many digits.
+        literal: True for a number written without CAST. As DECIMAL it has, in Spark, the digits that are written.
     """
 
     type: DataType
@@ -106,16 +106,16 @@ class Compiled:
         return cls(kind, run, fields, may_fail=may_fail or any(o.may_fail for o in operands))
 
     def mapped(self, kernel: Callable[[Any], Datum], kind: DataType = BOOLEAN) -> Compiled:
-        """Return what a kernel makes of the values."""
+        """Return the expression whose values a kernel computes from this one's; ``kind`` is their type."""
         return Compiled.over(kind, lambda rows: kernel(self.run(rows)), self)
 
     @property
     def constant(self) -> bool:
-        """True when it has the same value for all rows."""
+        """True when the expression has the same value for all rows."""
         return not self.fields
 
     def only_value(self) -> pa.Scalar:
-        """Return the value of a constant. Raises Refused for one without: what is wrong with it, Spark says."""
+        """Return the value of a constant. Raises Refused where its evaluation fails: Spark is to report the error."""
         return self._only_value
 
     @cached_property
@@ -132,7 +132,7 @@ class Compiled:
 
     @property
     def is_null(self) -> bool:
-        """True of a constant that is NULL, and has a type. Raises as :meth:`only_value`."""
+        """True for a constant NULL that has a type. Raises as :meth:`only_value`."""
         return self.type != VOID and not self.only_value().is_valid
 
     @property
@@ -157,20 +157,20 @@ class Compiled:
 
 
 def as_array(found: Datum, rows: int) -> pa.Array:
-    """Return the values of the rows."""
+    """Return an array with a value for each row: a scalar is repeated."""
     return found if isinstance(found, pa.Array) else pa.repeat(found, rows)
 
 
 @dataclass(frozen=True)
 class SubqueryRows:
-    """The rows of a query, which are read when a value of theirs is asked for."""
+    """The rows of a query. They are read only when an expression over them is evaluated."""
 
     schema: pa.Schema
     read: Callable[[], pa.Table]
 
     @classmethod
     def all_of(cls, queries: Mapping[str, pa.Table]) -> dict[str, SubqueryRows]:
-        """Return rows that are there already, by name."""
+        """Wrap tables that are read already, by the names of their queries."""
         return {name: cls(rows.schema, partial(_given, rows)) for name, rows in queries.items()}
 
 
@@ -185,8 +185,8 @@ class ScopeColumn:
     Attributes:
         field: the column of the batch that has its values.
         qualifier: the table's alias; empty without one.
-        above: its schema, and catalog, as FROM names them before a table without an alias.
-        merged: True for a column that USING merged with another one: it is named by its table's alias only.
+        above: the schema, or catalog and schema, that FROM names before a table without an alias.
+        merged: True for a column that USING merged with another one: only a name with the table's alias finds it.
     """
 
     name: str
@@ -201,16 +201,16 @@ _OF_SPARK: Final = frozenset({
     "_metadata", "current_catalog", "current_database", "current_schema", "current_user", "current_time", "localtime",
     "session_user", "user",
 })  # fmt: skip
-"""Names without parentheses that Spark may find, though no column has them."""
+"""Names that Spark resolves although no column has them, such as functions without parentheses."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The names that an expression may use, in any case.
+    """The names that an expression may use, in upper or lower case.
 
     Attributes:
         queries: the rows of the queries that a subquery may select from, by name.
-        is_stored_expression: True for an expression that is stored, which the present time is no part of.
+        is_stored_expression: True for an expression that is stored, and so is refused if it has the present time.
     """
 
     columns: Sequence[ScopeColumn]
@@ -219,22 +219,22 @@ class Scope:
 
     @classmethod
     def of(cls, columns: Iterable[Column], qualifier: str = "", *, is_stored_expression: bool = False) -> Scope:
-        """Return the scope of a table's columns, whose values have their names in the batch."""
+        """Return the scope of a table's columns. The batch has their values under the same names."""
         return cls(
             [ScopeColumn(c.name, c.name, parse_type(c.type), qualifier) for c in columns],
             is_stored_expression=is_stored_expression,
         )
 
     def has(self, qualifier: str, name: str) -> bool:
-        """Return True where a column has the name."""
+        """Return True when a column has the name, in any table if the qualifier is empty."""
         wanted = name.lower(), qualifier.lower()
         return any((c.name.lower(), qualifier and c.qualifier.lower()) == wanted for c in self.columns)
 
     def from_table(self, parts: Sequence[str]) -> Sequence[str]:
-        """Return the parts of a column's name without schema and catalog before the table: ``sales.orders.id``.
+        """Return the parts of a column's name without schema and catalog: of ``sales.orders.id`` ``orders.id``.
 
         Raises:
-            Refused: of several schemas the tables have this name.
+            Refused: where tables of several schemas have this name.
         """
         lower = [part.lower() for part in parts]
         for above, table in {(c.above, c.qualifier.lower()) for c in self.columns}:
@@ -250,7 +250,7 @@ class Scope:
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.
-            Refused: for what may be something else than a column.
+            Refused: for a name that may be something else than a column.
         """
         found = [c for c in self.columns if c.name.lower() == name.lower()]
         if qualifier:
@@ -295,10 +295,10 @@ def in_turn(first: Compiled, second: Compiled, rows: pa.RecordBatch) -> tuple[Da
 
 
 def null_of_operand(kind: DataType, values: Sequence[Compiled]) -> Compiled | None:
-    """Return NULL if an operand is a constant NULL; the operands are in the order of their evaluation.
+    """Return a NULL if one of the operands, given in the order of their evaluation, is a constant NULL; else None.
 
     Raises:
-        Refused: where one before it may fail: in some plans Spark evaluates that one, and in others not.
+        Refused: where an operand before the NULL may fail: only some of Spark's plans evaluate that operand.
     """
     nulls = [v.constant and (v.type == VOID or v.is_null) for v in values]
     if not any(nulls):

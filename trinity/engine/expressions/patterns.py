@@ -1,4 +1,4 @@
-"""Regular expressions that mean the same in Java and in RE2, which is what Arrow has."""
+"""Regular expressions of Java, for RE2, which Arrow uses: only those that mean the same in both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOKEN: Final = re.compile(rf"(?P<item>{_ONE}|\()(?P<times>{_REPEATED})?|(?P<clo
 _TERMINATORS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
 """Java's line terminators: a dot does not match them, and ``$`` matches before the last one."""
 _BLANKS: Final = r"\t\n\x0b\f\r "
-r"""What is ``\s`` in Java; in RE2 one of them is not."""
+r"""The characters that ``\s`` matches in Java; RE2's ``\s`` lacks one of them."""
 _LINE_END: Final = rf"\r\n|[{_TERMINATORS}]"
 _REFERENCE: Final = re.compile(r"\$([0-9])(?![0-9])|[^$\\]")
 """A part of a Java replacement: a reference to a group, or a character."""
@@ -44,7 +44,7 @@ class Pattern:
 
     @classmethod
     def of(cls, java: str) -> Pattern:
-        """Return a pattern of Java's. Raises Refused where it is not certain that it means the same in RE2."""
+        """Parse a pattern of Java. Raises Refused where it is not certain that it means the same in RE2."""
         start, end = java.startswith("^"), java.endswith("$") and not java.endswith("\\$")
         tokens, at, last = list[str](), int(start), len(java) - int(end)
         while at < last:
@@ -55,7 +55,7 @@ class Pattern:
             at = token.end()
         found = cls(java, tokens, "^" if start else "", end)
         if end and re.search(r"\[\^|\\[DWn]", "".join(tokens).replace(f"[^{_TERMINATORS}]", "")):
-            raise _refused(java)  # may match half of a line's end
+            raise _refused(java)  # it may match half of a line end of two characters
         found._check(found.matching)
         return found
 
@@ -66,14 +66,14 @@ class Pattern:
 
     @property
     def groups(self) -> int:
-        """The number of its groups."""
+        """The number of capturing groups."""
         return self.tokens.count("(")
 
     def extracting(self, group: int) -> str:
-        """Return RE2's pattern whose only group, ``found``, is one of this pattern's; 0 is the whole match.
+        """Return a pattern of RE2 whose only group, ``found``, is the given group of this one; 0 is the whole match.
 
         Raises:
-            Refused: for a group that there is not, and where it is not certain what Java finds.
+            Refused: for a group that does not exist, and where it is not certain what Java finds.
         """
         if not 0 <= group <= self.groups or self._repeats_nothing() or (group == 0 and self.end and self._parted()):
             raise _refused(self.java)
@@ -87,10 +87,10 @@ class Pattern:
         return self._check(self._written(tokens, end))
 
     def replacing(self, replacement: str) -> tuple[str, str]:
-        """Return RE2's pattern and RE2's replacement for those of Java.
+        """Return a pattern and a replacement of RE2 that replace what Java's replace.
 
         Raises:
-            Refused: for a replacement of groups that there are not, and where it is not certain what Java replaces.
+            Refused: for a replacement with groups that do not exist, and where it is not certain what Java replaces.
         """
         parts, at = list[str](), 0
         while at < len(replacement):
@@ -110,7 +110,7 @@ class Pattern:
         return f"{self.start}{''.join(tokens)}{end if self.end else ''}"
 
     def _check(self, re2: str) -> str:
-        """Return a pattern that RE2 can read. Raises Refused for any other."""
+        """Return a pattern as it is if RE2 can read it. Raises Refused for any other."""
         try:
             pc.match_substring_regex(pa.array([""]), re2)
         except pa.ArrowInvalid:
@@ -118,11 +118,11 @@ class Pattern:
         return re2
 
     def _matches_nothing(self, tokens: Sequence[str]) -> bool:
-        """Return True where tokens match an empty text, around which Java and RE2 go on in different ways."""
+        """Return True when tokens match an empty text; after such a match Java and RE2 continue in different ways."""
         return bool(pc.match_substring_regex(pa.array([""]), f"^(?:{''.join(tokens)})$")[0].as_py())
 
     def _repeats_nothing(self) -> bool:
-        """Return True where a group is repeated that may match an empty text."""
+        """Return True when a group that may match an empty text is repeated."""
         open_ = list[int]()
         for number, token in enumerate(self.tokens):
             if token == "(":
@@ -134,7 +134,7 @@ class Pattern:
         return False
 
     def _parted(self) -> bool:
-        """Return True where a ``|`` outside of groups parts it."""
+        """Return True when the pattern has a ``|`` outside of groups."""
         depth = 0
         for token in self.tokens:
             depth += (token == "(") - (token[0] == ")")
@@ -144,7 +144,7 @@ class Pattern:
 
 
 def _in_re2(token: str) -> str:
-    """Return a part of a pattern with Java's classes of characters."""
+    """Return a token of a pattern in which dots and classes of blanks match the characters that they match in Java."""
     if token[0] == ".":
         return f"[^{_TERMINATORS}]{token[1:]}"
     known = {"\\s": _BLANKS} if token[0] == "[" else {"\\s": f"[{_BLANKS}]", "\\S": f"[^{_BLANKS}]"}
@@ -152,7 +152,7 @@ def _in_re2(token: str) -> str:
 
 
 _MOST_GROUPS: Final = 9
-"""One more than the groups that RE2 can put into a replacement beside the line's end."""
+"""Number of groups from which on nothing is replaced: RE2 has nine in a replacement, and one keeps the line end."""
 
 
 def _refused(pattern: str) -> Refused:

@@ -21,11 +21,11 @@ _BIGINT: Final = DataType("bigint")
 _EXACT: Final = Context(prec=800)
 _MOST_PLACES: Final = 15
 _CERTAIN: Final = 2.0**40
-"""Numbers below it are known to a thousandth after a multiplication."""
+"""Bound below which a multiplied DOUBLE is exact to a thousandth."""
 
 
 def rounded(value: Compiled, places: Compiled | None, *, to_even: bool = False) -> Compiled:
-    """Return ROUND, or BROUND. Raises Refused for a scale that is no literal, and for types that are no numbers."""
+    """Return ROUND; BROUND if ``to_even``. Raises Refused for types but numbers, and a scale that is no literal."""
     number = _places(places)
     kind = value.type
     if kind.name in WHOLE:
@@ -86,7 +86,7 @@ def _floats(found: pa.Array, places: int, to_even: bool) -> pa.Array:
 
 
 def units_of_floats(numbers: Floats, places: int, *, to_even: bool = False) -> Units:
-    """Return finite numbers in units of a decimal place, rounded by their shortest decimal form."""
+    """Round finite numbers to decimal places, by their shortest decimal form; return multiples of the last place."""
     with np.errstate(all="ignore"):
         shifted = np.abs(numbers) * 10.0**places
         whole = np.floor(shifted)
@@ -131,7 +131,7 @@ def _whole_number(
 
 
 def saturated(numbers: Floats) -> pa.Array:
-    """Return whole numbers as BIGINT: the nearest one where they are too large, and 0 for NaN, as in Java."""
+    """Convert whole numbers to BIGINT as Java does: beyond its range to the nearest one, NaN to 0."""
     limit = 2.0**63
     inside = (numbers >= -limit) & (numbers < limit)
     found = np.where(inside, numbers, 0.0).astype(np.int64)

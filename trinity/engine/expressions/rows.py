@@ -13,9 +13,9 @@ from trinity.spi import DataType
 
 
 def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled, may_fail: bool = False) -> Compiled:
-    """Return the results of a kernel that takes arrays without NULLs; NULL where an operand is NULL.
+    """Apply a kernel that takes arrays without NULLs; the result is NULL where an operand is NULL.
 
-    They are evaluated in this order, each, if it may raise, only for rows where none before it is NULL.
+    The operands are evaluated in order. One that may raise is evaluated only in rows where none before it is NULL.
     """
 
     def run(rows: pa.RecordBatch) -> pa.Array:
@@ -31,7 +31,7 @@ def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled
 
 
 def _where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
-    """Apply a kernel to the rows without NULL."""
+    """Apply a kernel to the rows without NULL; the result is NULL in the others."""
     if not any(v.null_count for v in values):
         return kernel(*values)
     known = _known(values)

@@ -30,7 +30,7 @@ from trinity.merge.kernels.keys import Keys
 from trinity.spi import DataType, parse_given_type, type_text
 
 _OF_ROWS: Final = frozenset({""})
-"""Placeholder for a column of a subquery. It is no literal: Spark would pad a CHAR column for a literal."""
+"""Fields of an expression that reads a subquery. Without fields it would count as a literal, which Spark may pad."""
 _UNKNOWN: Final = pa.scalar(None, pa.bool_())
 
 
@@ -39,7 +39,7 @@ class Rows:
     """The rows of a subquery.
 
     Attributes:
-        keys: (an expression over the outer row, the column that it equals); the row sees those where all are equal.
+        keys: pairs of an expression over the outer row, and a column. An outer row sees rows in which all are equal.
     """
 
     held: SubqueryRows
@@ -47,7 +47,7 @@ class Rows:
     timezone: Callable[[], str]
 
     def only_column(self) -> tuple[DataType, str]:
-        """Return the type and the name of the only column that is no key. Raises Refused."""
+        """Return the type and the name of the only column that is no key. Raises Refused for none or several."""
         keys = {name for _, name in self.keys}
         fields = [field for field in self.held.schema if field.name not in keys]
         if len(fields) != 1:
@@ -67,7 +67,7 @@ def exists(rows: Rows) -> Compiled:
 
 
 def only_value(rows: Rows) -> Compiled:
-    """Return the value of the only row, NULL without a row; of several the value is SUBQUERY_MULTIPLE_ROWS.
+    """Return the value of the only row, NULL without a row. Its evaluation raises SUBQUERY_MULTIPLE_ROWS for several.
 
     Raises:
         Refused: for types that only Spark compares.
@@ -146,14 +146,14 @@ def _among_seen(value: Compiled, listed: Callable[[], pa.Array], seen: _Seen) ->
 
 @dataclass(frozen=True)
 class _Numbered:
-    """Rows of a subquery by the numbers of their keys; :data:`_NONE` of one with a NULL in it, which nothing equals."""
+    """The distinct keys of a subquery's rows, and each row's number of its key: :data:`_NONE` for a key with a NULL."""
 
     keys: Keys
     numbers: np.ndarray
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """How many rows each key has; the last number is that of no key."""
+        """The number of rows of each key; the last entry, 0, is for unknown keys."""
         return np.append(np.bincount(self.numbers[self.numbers != _NONE], minlength=len(self.keys)), 0)
 
     @cached_property
@@ -166,14 +166,14 @@ class _Numbered:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Which rows of a subquery the outer row sees: those by the keys that expressions over it equal."""
+    """The rows of a subquery that an outer row sees: those whose keys equal the expressions over the outer row."""
 
     outer: Sequence[Compiled]
     numbered: Callable[[], _Numbered]
 
     @classmethod
     def of(cls, rows: Rows) -> _Seen:
-        """Return the keys of the rows. Raises Refused for types that only Spark compares."""
+        """Return the rows by their keys, which are read when first needed. Raises Refused for types of Spark alone."""
         kinds = [parse_given_type(type_text(rows.held.schema.field(name).type)) for _, name in rows.keys]
         pairs = [_comparable(value, kind, rows.timezone) for (value, _), kind in zip(rows.keys, kinds, strict=True)]
 
@@ -192,10 +192,10 @@ class _Seen:
         *operands: Compiled,
         may_fail: bool = False,
     ) -> Compiled:
-        """Return an expression that reads its keys, and further operands.
+        """Return an expression over the outer sides of the keys and further operands.
 
-        ``run`` takes the subquery's rows, and the number of the key of each outer row, :data:`_NONE` for one that sees
-        no row.
+        ``run`` takes the subquery's rows, for each outer row the number of its key (:data:`_NONE` if it sees no row),
+        and the batch.
         """
 
         def of_rows(batch: pa.RecordBatch) -> pa.Array:
@@ -213,7 +213,9 @@ _NONE: Final = -1
 def _comparable(
     value: Compiled, kind: DataType, timezone: Callable[[], str]
 ) -> tuple[Compiled, Callable[[pa.Array], pa.Array]]:
-    """Return an expression cast to the type in which it is compared with the rows, and the cast of the rows to that.
+    """Return an expression in the type in which it is compared with a column, and the function that casts the column.
+
+    ``kind`` is the column's type.
 
     Raises:
         Refused: for types that only Spark compares.

@@ -1,4 +1,4 @@
-"""CAST of strings to timestamps in ANSI mode: any other text is an error."""
+"""CAST of strings to timestamps in ANSI mode: a text that is no timestamp is an error."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _TIME: Final = f"(?s)^{DATE_PARTS.format(most='{4,6}', behind=_CLOCK)}$"
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?|\d\d:?\d\d|\d\d:\d\d:\d\d|\d{6})")
 _NO_OFFSET: Final = ("UTC", "GMT", "UT", "Z")
 _NO_REGIONS: Final = ("posix/", "right/", "localtime", "posixrules", "Factory")
-"""Python's zones that Java lacks."""
+"""Beginnings of the names of Python's zones that Java lacks."""
 _SECOND: Final = 1_000_000
 _CYCLE: Final = 146_097
-"""Days of four hundred years."""
+"""Days of four hundred years, after which the calendar repeats."""
 _FAR: Final = 100_000_000
-"""Days since 1970 after which every cycle of years has the same local times."""
+"""Days since 1970 beyond which the offsets of a zone are the same in every cycle."""
 _MOST_DAYS: Final = LAST_DAY + 3
 """Days since 1970 after which no local time in any zone is a TIMESTAMP."""
 
 
 def times_of_texts(texts: pa.Array, kind: DataType, zone: str) -> pa.Array:
-    """Return the times that texts say: a date, a time of day, and its zone; a TIMESTAMP may be a time of today.
+    """Read texts, none of them NULL, as times: a date, which a time of day and a zone may follow.
 
-    None of the texts is NULL. TIMESTAMP_NTZ ignores a zone in the text.
+    A TIMESTAMP may be a time alone, of today. TIMESTAMP_NTZ ignores a zone in the text.
 
     Raises:
         TrinityError: TYPE_MISMATCH for another text.
@@ -51,7 +51,7 @@ def times_of_texts(texts: pa.Array, kind: DataType, zone: str) -> pa.Array:
     fraction = number_of(pc.utf8_rpad(pc.utf8_slice_codeunits(found.field("fraction"), 0, 6), 6, "0"), 0)
     wrong |= (hour > 23) | (minute > 59) | (second > 59) | (np.abs(days) > _MOST_DAYS)
     refuse_where(pa.array(wrong), texts, kind)
-    # zones have the same clocks in each cycle; so that a time near the last TIMESTAMP is told by one well before it
+    # a time far from 1970 is converted one cycle nearer, where offsets are the same and no sum overflows
     cycles = np.where(days > _FAR, _CYCLE, np.where(days < -_FAR, -_CYCLE, 0))
     micros = (days - cycles) * MICROS_OF_DAY + ((hour * 60 + minute) * 60 + second) * _SECOND + fraction
     zones = found.field("zone").dictionary_encode()
@@ -68,7 +68,7 @@ def times_of_texts(texts: pa.Array, kind: DataType, zone: str) -> pa.Array:
 
 
 def _are_beyond(micros: Numbers, days: Numbers) -> np.ndarray:
-    """Return True for times, moved by a number of days, that are before the first TIMESTAMP, or after the last one."""
+    """Return True for times that are beyond the range of TIMESTAMP once the days are added to them."""
     found: np.ndarray = np.not_equal(days, 0)
     far = zip(micros[found].tolist(), days[found].tolist(), strict=True)
     found[found] = [not -(2**63) <= time + day * MICROS_OF_DAY < 2**63 for time, day in far]
@@ -76,7 +76,7 @@ def _are_beyond(micros: Numbers, days: Numbers) -> np.ndarray:
 
 
 def _with_date(texts: pa.Array, zone: str) -> pa.Array:
-    """Return texts with today's date before a time alone."""
+    """Return trimmed texts, with today's date put before those that are a time alone."""
     of_t = pc.starts_with(texts, "T")
     bare = trimmed(texts)
     alone = pc.or_(

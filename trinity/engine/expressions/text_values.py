@@ -38,7 +38,7 @@ _FALSE: Final = ("f", "false", "n", "no", "0")
 
 
 def refuse_where(wrong: pa.Array, texts: pa.Array, kind: DataType) -> None:
-    """Raise TYPE_MISMATCH for the first text that is no value."""
+    """Raise TYPE_MISMATCH for the first text that is marked as wrong."""
     if pc.any(wrong).as_py():
         raise _wrong(texts.filter(wrong)[0].as_py(), kind)
 
@@ -48,7 +48,7 @@ def _wrong(text: str, kind: DataType) -> TrinityError:
 
 
 def _whole(texts: pa.Array, kind: DataType) -> pa.Array:
-    """Read whole numbers: digits with a sign."""
+    """Read texts as whole numbers: digits with an optional sign."""
     digits = pc.replace_substring_regex(texts, rf"^{_BLANK}([+-]?[0-9]+){_BLANK}$", r"\1")
     digits = pc.replace_substring_regex(digits, r"^\+", "")
     try:
@@ -63,7 +63,7 @@ def trimmed(texts: pa.Array) -> pa.Array:
 
 
 def _booleans(texts: pa.Array, kind: DataType) -> pa.Array:
-    """Read true and false, by their words and by 1 and 0."""
+    """Read texts as booleans: t, true, y, yes or 1, and their opposites."""
     words = pc.ascii_lower(trimmed(texts))
     true = pc.is_in(words, value_set=pa.array(_TRUE))
     refuse_where(pc.invert(pc.or_(true, pc.is_in(words, value_set=pa.array(_FALSE)))), texts, kind)
@@ -71,7 +71,7 @@ def _booleans(texts: pa.Array, kind: DataType) -> pa.Array:
 
 
 def _dates(texts: pa.Array, kind: DataType) -> pa.Array:
-    """Read dates of year, year and month, or year, month and day; a time after them is ignored."""
+    """Read texts as dates: year, year and month, or year, month and day; a time after the day is ignored."""
     found = pc.extract_regex(texts, _DATE)
     refuse_where(pc.is_null(found), texts, kind)
     days, wrong = days_of(found)
@@ -87,21 +87,21 @@ def days_of(found: pa.StructArray) -> tuple[Numbers, np.ndarray]:
 
 
 def days_at(year: Numbers, month: Numbers, day: Numbers) -> tuple[Numbers, np.ndarray]:
-    """Return the days since 1970 of dates, and True for those that there are not."""
+    """Return the days since 1970 of dates, and True for dates that do not exist."""
     first = first_days((year - 1970) * 12 + np.clip(month, 1, 12) - 1)
     days = first + day - 1
     return days, (month < 1) | (month > 12) | (day < 1) | (days > month_ends(first))
 
 
 def number_of(digits: pa.Array, otherwise: int) -> Numbers:
-    """Return digits as numbers; a default where there are no digits."""
+    """Convert texts of digits to numbers, an empty text to a default."""
     known = pc.replace_with_mask(digits, pc.equal(digits, ""), str(otherwise))
     found: Numbers = known.cast(pa.int64()).to_numpy()
     return found
 
 
 def _doubles(texts: pa.Array, kind: DataType) -> pa.Array:
-    """Read numbers of type DOUBLE."""
+    """Read texts as numbers of type DOUBLE."""
     return pa.array([_double(text, kind) for text in texts.to_pylist()], pa.float64())
 
 
@@ -127,7 +127,7 @@ _ASCII_BLANKS: Final = "".join(map(chr, range(33)))
 
 
 def _decimals(texts: pa.Array, kind: DataType) -> pa.Array:
-    """Read numbers of type DECIMAL, rounded half up (away from zero) to its scale."""
+    """Read texts as numbers of a type DECIMAL, rounded half up (away from zero) to its scale."""
     units = np.empty(len(texts), object)
     units[:] = [_units(text, kind) for text in texts.to_pylist()]
     return decimals_of(units, kind)
@@ -158,17 +158,17 @@ READERS: Final[dict[str, Callable[[pa.Array, DataType], pa.Array]]] = {
     "double": _doubles,
     "decimal": _decimals,
 }
-"""Type -> what reads texts as its values."""
+"""Type -> the function that reads texts as values of it."""
 _DAY: Final = 86_400_000_000
 _PLAIN_SCALE: Final = 6
 """Largest scale for which Arrow writes no exponent."""
 _FIRST_PLAIN: Final = -719_528
 _LAST_PLAIN: Final = 2_932_896
-"""Days of the years 0 and 9999, whose years have four digits."""
+"""First and last day, since 1970, of the years 0 to 9999, which Spark writes with four digits and no sign."""
 
 
 def decimals_as_texts(found: pa.Array, kind: DataType) -> pa.Array:
-    """Write DECIMAL values with all their digits."""
+    """Write DECIMAL values as texts with all digits, never with an exponent."""
     scale = kind.arguments[1]
     if scale <= _PLAIN_SCALE:
         return found.cast(pa.string())
@@ -177,7 +177,7 @@ def decimals_as_texts(found: pa.Array, kind: DataType) -> pa.Array:
 
 
 def dates_as_texts(found: pa.Array) -> pa.Array:
-    """Write dates: years of more than four digits have a sign."""
+    """Write dates as texts; years of more than four digits have a sign."""
     days = days_since_1970(found)
     far = (days < _FIRST_PLAIN) | (days > _LAST_PLAIN)
     texts = found.cast(pa.string())
@@ -191,7 +191,7 @@ def dates_as_texts(found: pa.Array) -> pa.Array:
 
 
 def clocks_as_texts(found: pa.Array) -> pa.Array:
-    """Write timestamps without zone: of a second its last zeros are left out."""
+    """Write timestamps without zone as texts; a fraction of a second has no trailing zeros."""
     micros = found.cast(pa.int64()).to_numpy(zero_copy_only=False)
     dates = dates_as_texts(pa.array((micros // _DAY).astype(np.int32)).cast(pa.date32()))
     times = pa.array(micros % _DAY).cast(pa.time64("us")).cast(pa.string())

@@ -1,4 +1,4 @@
-"""Functions of texts."""
+"""SQL functions that take or return texts."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def concatenated(values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
 
 
 def length(value: Compiled) -> Compiled:
-    """Return the number of characters, of BINARY of bytes."""
+    """Return LENGTH: the number of characters of a text, or of bytes of a BINARY."""
     if value.type.name == "binary":
         return value.mapped(pc.binary_length, _INT)
     return _mapped(value, pc.utf8_length, _INT)
 
 
 def size_in_bytes(value: Compiled, unit: int = 1) -> Compiled:
-    """Return the number of bytes, or of bits: the unit is then 8."""
+    """Return the number of bytes of a text or a BINARY, times a unit: 8 gives the number of bits."""
     found = value if value.type.name == "binary" else _text(value)
     return of_rows(_INT, lambda rows: pc.multiply(pc.binary_length(rows), unit).cast(pa.int32()), found)
 
@@ -79,7 +79,7 @@ def lower(value: Compiled) -> Compiled:
 
 
 def like(value: Compiled, pattern: Compiled, escape: str = "", *, any_case: bool = False) -> Compiled:
-    """Return LIKE with a literal pattern of ``%`` and ``_``; ILIKE in lower case."""
+    """Return LIKE with a literal pattern of ``%`` and ``_``; ILIKE if ``any_case``."""
     if any_case:
         value, pattern = lower(value), lower(pattern)
     text = _literal(pattern, "LIKE with a pattern")
@@ -92,7 +92,7 @@ def like(value: Compiled, pattern: Compiled, escape: str = "", *, any_case: bool
 
 
 _LAST_OF_JAVA: Final = "\uffff"
-"""The last character of one UTF-16 unit. Of others Spark compares characters or units, depending on the pattern."""
+"""The last character of one UTF-16 unit. Beyond it Spark compares characters or units, depending on the pattern."""
 
 
 def _like_as_regex(pattern: str, escape: str) -> str:
@@ -111,11 +111,11 @@ def _like_as_regex(pattern: str, escape: str) -> str:
 
 
 _LITERAL: Final = r"\x{{{:x}}}"
-"""A character as a regular expression writes it by its number."""
+"""A character in a regular expression, written by its code point."""
 
 
 def matches(value: Compiled, pattern: Compiled) -> Compiled:
-    """Return RLIKE with a literal."""
+    """Return RLIKE with a literal pattern."""
     regex = Pattern.of(_literal(pattern, "RLIKE with a pattern")).matching
     return _mapped(value, lambda found: pc.match_substring_regex(found, regex), BOOLEAN)
 
@@ -158,7 +158,7 @@ def part_of(value: Compiled, other: Compiled) -> Compiled:
 
 
 def trimmed(value: Compiled, side: str) -> Compiled:
-    """Return a text without the blanks at its ends, or at one: no other white space goes."""
+    """Return a text without blanks at one side, or at both if ``side`` is empty or BOTH. Other white space stays."""
     kernel = {"": pc.utf8_trim, "BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}[side]
     return _mapped(value, lambda found: kernel(found, characters=" "))
 
@@ -172,13 +172,16 @@ def replaced(value: Compiled, old: Compiled, new: Compiled) -> Compiled:
 
 
 def substring(value: Compiled, start: Compiled, count: Compiled | None) -> Compiled:
-    """Return characters from a position on, counted from 1; 0 means the first one, too."""
+    """Return SUBSTRING: a number of characters, or all, from a position on.
+
+    Positions count from 1, negative ones from the end; 0 means the first character, too.
+    """
     first = _whole(start, "SUBSTRING from a place")
     number = None if count is None else _whole(count, "SUBSTRING of a length")
     if number is not None and number <= 0:
         return _empty(value)
     first -= first > 0
-    last = None if number is None or first < 0 <= first + number else first + number  # from the end it is negative
+    last = None if number is None or first < 0 <= first + number else first + number  # None: to the end
     return _mapped(value, lambda found: pc.utf8_slice_codeunits(found, first, last))
 
 
@@ -187,13 +190,13 @@ def _empty(value: Compiled) -> Compiled:
 
 
 def left(value: Compiled, count: Compiled) -> Compiled:
-    """Return the first characters."""
+    """Return LEFT: a number of characters from the start of a text."""
     last = _whole(count, "LEFT of a length")
     return _empty(value) if last <= 0 else _mapped(value, lambda found: pc.utf8_slice_codeunits(found, 0, last))
 
 
 def right(value: Compiled, count: Compiled) -> Compiled:
-    """Return the last characters."""
+    """Return RIGHT: a number of characters from the end of a text."""
     number = _whole(count, "RIGHT of a length")
     return _empty(value) if number <= 0 else _mapped(value, lambda found: pc.utf8_slice_codeunits(found, -number))
 
@@ -214,7 +217,7 @@ _MOST_PADDED: Final = 10_000
 
 
 def repeated(value: Compiled, count: Compiled) -> Compiled:
-    """Return a text repeated."""
+    """Return REPEAT: a text a number of times."""
     times = _whole(count, "REPEAT of a number")
     if times > _MOST_PADDED:
         raise Refused(f"only Spark repeats a text {times} times")
@@ -243,7 +246,7 @@ def position_of(value: Compiled, part: Compiled) -> Compiled:
 
 
 def part_split(value: Compiled, delimiter: Compiled, number: Compiled) -> Compiled:
-    """Return SPLIT_PART: the part of a number, from 1; an empty one beyond the last."""
+    """Return SPLIT_PART: the part with a number, which counts from 1; an empty text beyond the last part."""
     text, position = _literal(delimiter, "SPLIT_PART by a text"), _whole(number, "SPLIT_PART of a number")
     if not text or position < 1:
         raise Refused("only Spark evaluates SPLIT_PART without a delimiter, or from the end")
@@ -255,14 +258,14 @@ def part_split(value: Compiled, delimiter: Compiled, number: Compiled) -> Compil
 
 
 def joined(separator: Compiled, values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
-    """Return CONCAT_WS: texts joined by a separator, without NULLs."""
+    """Return CONCAT_WS: texts joined by a separator; NULLs are left out."""
     if not values or any(v.type.name in ("binary", "array") for v in values):
         raise Refused("only Spark joins values of type BINARY or ARRAY, or none")
     between, *texts = [_text(separator), *(as_text(v, timezone) for v in values)]
 
     def run(rows: pa.RecordBatch) -> pa.Array:
         *given, separators = [as_array(t.run(rows), len(rows)).cast(pa.string()) for t in (*texts, between)]
-        some = reduce(pc.or_, map(pc.is_valid, given))  # Arrow gives no row for one without texts
+        some = reduce(pc.or_, map(pc.is_valid, given))  # Arrow drops a row in which all are NULL
         found = pc.binary_join_element_wise(*(g.filter(some) for g in (*given, separators)), null_handling="skip")
         return pc.replace_with_mask(pc.if_else(pc.is_valid(separators), "", separators), some, found)
 
@@ -273,12 +276,12 @@ _UPPER: Final = {
     0x19B: 0xA7DC, 0x264: 0xA7CB, 0x1C8A: 0x1C89, 0xA7CD: 0xA7CC, 0xA7DB: 0xA7DA,
     **{letter: letter - 0x20 for letter in range(0x10D70, 0x10D86)},
 }  # fmt: skip
-"""Letters of Unicode 15 and 16 in upper case, which an older Python does not know."""
+"""Lower-case letter -> upper-case letter, for pairs of Unicode 15 and 16 that an older Python does not know."""
 _LOWER: Final = {upper: lower for lower, upper in _UPPER.items()}
 
 
 def _changed(value: Compiled, of_ascii: Callable[[Any], Any], of_text: Callable[[str], str]) -> Compiled:
-    """Change ASCII texts at once, and each distinct text of the others once."""
+    """Apply a kernel of Arrow to ASCII texts, and a function to each distinct other text."""
 
     def kernel(texts: pa.Array) -> pa.Array:
         found = of_ascii(texts)

@@ -1,4 +1,4 @@
-"""Dates and times written and read by a pattern, of those letters of Java's patterns that have one meaning."""
+"""Dates and times, formatted and parsed by patterns of those of Java's letters whose meaning is certain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Timezone = Callable[[], str]
 _DATE: Final = DataType("date")
 _TIMESTAMP: Final = DataType("timestamp")
 _SIZES: Final = {"yyyy": 4, "MM": 2, "dd": 2, "HH": 2, "mm": 2, "ss": 2, "SSS": 3, "SSSSSS": 6}
-"""Letters that are read and written -> the number of digits."""
+"""Letters that stand for digits, in parsing and formatting -> the number of digits."""
 _YEAR: Final = "[0-9]{4}|-000[1-9]|-00[1-9][0-9]|-0[1-9][0-9]{2}|-[1-9][0-9]{3,5}|[+][1-9][0-9]{4,5}"
 """A year as Java reads it strictly: a sign before more than four digits, and no minus before 0."""
 _TOKEN: Final = re.compile(r"([a-zA-Z])\1*|'([^']+)'|[-/:., _]")
@@ -34,18 +34,18 @@ _WORDS: Final = {
     "MMM": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
     "E": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
 }  # fmt: skip
-"""Letters that are written as words -> these."""
+"""Letters that stand for words, in formatting only -> the words."""
 
 
 @dataclass(frozen=True)
 class _Pattern:
-    """A pattern in parts: its letters, each with those of its kind (True), and the text between them."""
+    """A pattern in parts: runs of one letter, each with True, and the texts between them, each with False."""
 
     parts: tuple[tuple[bool, str], ...]
 
     @classmethod
     def of(cls, value: Compiled) -> _Pattern:
-        """Return the pattern of a literal. Raises Refused for other expressions, and for other patterns."""
+        """Parse the pattern in a literal. Raises Refused for other expressions, and for patterns of Spark alone."""
         if value.type != STRING or not value.constant or value.is_null:
             raise Refused("only Spark reads a pattern that is no literal")
         text, at, found = value.value, 0, list[tuple[bool, str]]()
@@ -59,7 +59,7 @@ class _Pattern:
 
     @property
     def letters(self) -> list[str]:
-        """Its letters."""
+        """The runs of one letter, such as ``yyyy``."""
         return [text for is_letter, text in self.parts if is_letter]
 
     def refuse_others(self, *known: str) -> None:
@@ -86,7 +86,7 @@ def text_of_time(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
 
 
 def _written(letter: str, micros: Numbers) -> pa.Array:
-    """Return a part of times as texts."""
+    """Format the part of times for which a run of one letter stands; the times are microseconds since 1970."""
     days, rest = micros // MICROS_OF_DAY, micros % MICROS_OF_DAY
     if letter == "E":
         return pa.array(_WORDS["E"]).take(pa.array((days + 3) % 7))
@@ -111,7 +111,7 @@ _NUMBERS: Final[dict[str, Callable[[Numbers, Numbers], Numbers]]] = {
     "ss": lambda _, micros: micros // 1_000_000 % 60,
     "SSS": lambda _, micros: micros // 1000 % 1000,
 }
-"""Letters -> the number that they write, by the day and the microsecond in it."""
+"""Letters -> the function that returns their number, from days since 1970 and microseconds of the day."""
 
 
 def date_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Compiled:

@@ -1,4 +1,4 @@
-"""Timestamps whose clock is changed: intervals added to them, and their parts cut off."""
+"""Timestamps plus intervals, and timestamps truncated to a unit: both change the local time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MONTHS: Final = {"YEAR": 12, "MONTH": 1}
 
 @dataclass(frozen=True)
 class Interval:
-    """Months, or microseconds, between two times.
+    """An interval of time: a number of months, or of microseconds.
 
     Attributes:
         months: number of months; None for an interval of days and times.
@@ -58,12 +58,16 @@ class Interval:
     of_days: bool = True
 
     def negated(self) -> Interval:
-        """Return the interval backwards."""
+        """Return the interval with its sign reversed."""
         return replace(self, months=None if self.months is None else -self.months, micros=-self.micros)
 
 
 def interval_of(tree: exp.Expr) -> Interval | None:
-    """Return the interval of a literal; None for other expressions. Raises Refused for an unusual interval."""
+    """Return the interval of INTERVAL literals or a sum of them; None for other expressions.
+
+    Raises:
+        Refused: for months that are added to days, and for units and numbers that only Spark reads.
+    """
     tree = tree.unnest()
     if isinstance(tree, exp.Add) and isinstance(tree.this, exp.Interval | exp.Add):
         one, other = interval_of(tree.this), interval_of(tree.expression)
@@ -232,7 +236,7 @@ def _cut(micros: Numbers, unit: int) -> Numbers:
 
 
 def _joined(days: Numbers, micros: Numbers) -> Numbers:
-    """Return days and times of the day as one number."""
+    """Return times as microseconds since 1970, from days and microseconds of the day."""
     if (np.abs(days) <= LAST_DAY).all():
         return days * MICROS_OF_DAY + micros
     exact = days.astype(object) * MICROS_OF_DAY + micros
