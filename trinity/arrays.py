@@ -1,7 +1,7 @@
 """Arrow data of numbers and booleans, without pandas.
 
-``pa.array``, ``pa.scalar`` and kernels that are given a Python value or a numpy array import pandas, to learn whether
-it is one of pandas'. That would be a good part of the first read of a process.
+``pa.array``, ``pa.scalar`` and kernels import pandas when they get a Python value or a numpy array, to check whether it
+is a pandas object. That import would take a good part of the time of a process's first read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def as_arrow(values: np.ndarray, kind: pa.DataType | None = None, *, mask: np.nd
 
 
 def as_numpy(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Return Arrow data as a numpy array, which must not be written; numbers without NULL share their memory."""
+    """Return Arrow data as a numpy array. Do not write to it: numbers without NULL share the memory of the data."""
     if isinstance(values, pa.ChunkedArray):
         parts = [as_numpy(part) for part in values.chunks]
         return parts[0] if len(parts) == 1 else np.concatenate([as_numpy(pa.nulls(0, values.type)), *parts])
@@ -49,17 +49,17 @@ def as_numpy(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 def valid(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Return True for each value that is not NULL."""
+    """Return a mask: True for each value that is not NULL."""
     return as_numpy(values.is_valid()) if values.null_count else np.ones(len(values), bool)
 
 
 def where_true(condition: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Return True where a condition is true, and not NULL."""
+    """Return a mask: True where a condition is true, False where it is false or NULL."""
     return as_numpy(pc.fill_null(condition, FALSE))
 
 
 def row_numbers(columns: Iterable[pa.Array]) -> np.ndarray:
-    """Return a number for each row; rows that are equal in all columns have the same."""
+    """Return a number for each row; rows that are equal in all columns have the same number. NULL equals NULL."""
     numbers: np.ndarray | None = None
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")
@@ -86,4 +86,4 @@ def _bits(values: np.ndarray) -> pa.Buffer:
 
 
 FALSE: Final = as_scalar(False)
-"""What a kernel takes for NULL where it counts as false."""
+"""The Arrow scalar ``false``, by which kernels replace NULL."""

@@ -61,7 +61,7 @@ class Buckets:
         return catalog in self._of and catalog not in self._granting
 
     def requirements(self) -> list[SparkRequirements]:
-        """Return what the buckets need in Spark; nothing without buckets."""
+        """Return what Spark needs to reach the buckets; an empty list without buckets."""
         if not (self._of or self._granting):
             return []
         from trinity.spark.granted import GRANTED
@@ -108,7 +108,11 @@ class Buckets:
 
 
 def _options_of(catalog: str, own: Mapping[str, Any] | None, storage: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options of a store whose keys a catalog gives out. Raises CONFIGURATION_INVALID for own keys."""
+    """Return the options, without keys, of the store of a catalog that hands out keys itself.
+
+    Raises:
+        TrinityError: CONFIGURATION_INVALID if the catalog's own options have a key.
+    """
     from trinity.storage.s3 import S3Options
 
     options = S3Options.of(own if own is not None else storage or {})
@@ -127,7 +131,7 @@ def _needless(why: str) -> TrinityError:
 
 
 def _bucket(options: Mapping[str, Any]) -> str:
-    """Return the bucket of a catalog's warehouse, as the text of its store; empty for a warehouse elsewhere."""
+    """Return the URI of the bucket that holds a catalog's warehouse; an empty text for a warehouse elsewhere."""
     warehouse = str(options.get("warehouse") or "")
     if ":" not in warehouse:
         return ""

@@ -36,11 +36,11 @@ class MergeBuilder:
     def when_matched_update(
         self, values: Mapping[str, Expression], condition: Expression | None = None
     ) -> MergeBuilder:
-        """Add WHEN MATCHED THEN UPDATE SET: column -> new value."""
+        """Add WHEN MATCHED THEN UPDATE SET; ``values`` maps columns to their new values."""
         return self._with(When.MATCHED, Operation.UPDATE, condition, values)
 
     def when_matched_update_all(self, condition: Expression | None = None) -> MergeBuilder:
-        """Add WHEN MATCHED THEN UPDATE SET *: every column from the source's of the same name."""
+        """Add WHEN MATCHED THEN UPDATE SET *: each column takes the value of the source's column of that name."""
         return self._with(When.MATCHED, Operation.UPDATE, condition, None)
 
     def when_matched_delete(self, condition: Expression | None = None) -> MergeBuilder:
@@ -50,17 +50,17 @@ class MergeBuilder:
     def when_not_matched_insert(
         self, values: Mapping[str, Expression], condition: Expression | None = None
     ) -> MergeBuilder:
-        """Add WHEN NOT MATCHED THEN INSERT: column -> value; others take their DEFAULT, else NULL."""
+        """Add WHEN NOT MATCHED THEN INSERT; ``values`` maps columns to values, others take their DEFAULT, else NULL."""
         return self._with(When.NOT_MATCHED, Operation.INSERT, condition, values)
 
     def when_not_matched_insert_all(self, condition: Expression | None = None) -> MergeBuilder:
-        """Add WHEN NOT MATCHED THEN INSERT *: every column from the source's of the same name."""
+        """Add WHEN NOT MATCHED THEN INSERT *: each column takes the value of the source's column of that name."""
         return self._with(When.NOT_MATCHED, Operation.INSERT, condition, None)
 
     def when_not_matched_by_source_update(
         self, values: Mapping[str, Expression], condition: Expression | None = None
     ) -> MergeBuilder:
-        """Add WHEN NOT MATCHED BY SOURCE THEN UPDATE SET: column -> new value."""
+        """Add WHEN NOT MATCHED BY SOURCE THEN UPDATE SET; ``values`` maps columns to their new values."""
         return self._with(When.NOT_MATCHED_BY_SOURCE, Operation.UPDATE, condition, values)
 
     def when_not_matched_by_source_delete(self, condition: Expression | None = None) -> MergeBuilder:

@@ -1,4 +1,4 @@
-"""The catalogs of a session: the format of each, and its connector, which the first use opens."""
+"""The catalogs of a session: the format of each, and its connector, which is opened at the first use."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Catalogs(Mapping[str, Connector]):
-    """Catalog name -> connector.
+    """The mapping of a session's catalog names to their connectors.
 
     Args:
-        settings: catalog name -> ``{"connector": format, ...options}``; the format by its name, or as a class.
+        settings: catalog name -> ``{"connector": format, ...options}``; the format is its name or a Format class.
         context: gives connectors access to the session's Spark.
         storage: options of the object stores of all catalogs that have no ``storage_options`` of their own.
 
@@ -97,14 +97,20 @@ class Catalogs(Mapping[str, Connector]):
         return self._formats[catalog].capabilities
 
     def warehouse(self, catalog: str) -> str | None:
-        """Return a catalog's location on a disk, or in an object store that the session reaches; else None."""
+        """Return the warehouse of a catalog: its folder on a disk, or its location in an object store.
+
+        None for a catalog without a warehouse, and for a store that the session does not reach by its own options.
+        """
         self.check(catalog)
         found = str(self._formats[catalog].folder(self._options[catalog]) or "")
         here = "://" not in found or found.startswith("file:") or self._buckets.has(catalog)
         return found if found and here else None
 
     def tables(self, within: TableName | None = None) -> list[TableName]:
-        """Return the names of the catalogs' own tables, sorted: those of a schema, or all.
+        """Return the names of the tables that the catalogs list, without registered ones.
+
+        Args:
+            within: any name in the schema whose tables are returned; None for all schemas of all catalogs.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, CONFIGURATION_INVALID.
@@ -112,7 +118,7 @@ class Catalogs(Mapping[str, Connector]):
         return [TableName(c, s, name) for c, s in self.schemas(within) for name in self[c].metadata.list_tables(s)]
 
     def schemas(self, within: TableName | None = None) -> list[tuple[str, str]]:
-        """Return catalog and schema of each schema; arguments and errors as of :meth:`tables`."""
+        """Return (catalog, schema) of the schema of ``within``, or of all schemas. Errors as of :meth:`tables`."""
         if within is not None:
             return [(within.catalog, within.schema)]
         return [(c, s) for c in sorted(self) for s in self[c].metadata.list_schemas()]
@@ -122,14 +128,14 @@ class Catalogs(Mapping[str, Connector]):
         return [f.spark for f in self._formats.values()] + self._buckets.requirements()
 
     def prepare(self, spark: SparkSession) -> SparkSession:
-        """Make Spark reach the locations of the catalogs, and return it.
+        """Configure a Spark session to reach the locations of the catalogs, and return it.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID for a session of Spark Connect that cannot serve a catalog.
         """
         from trinity.spark.remote import is_remote
 
-        if is_remote(spark):  # its server has its own options for stores
+        if is_remote(spark):  # the server of Spark Connect has options for stores of its own
             from trinity.spark.remote_session import prepare_remote
 
             prepare_remote(spark, [self._remote(name) for name in self])
@@ -170,7 +176,7 @@ class Catalogs(Mapping[str, Connector]):
                 raise _not_installed(self._names[name], error) from error
             except TrinityError:
                 raise
-            except Exception as error:  # an adapter's own, whose text may have the options
+            except Exception as error:  # an error of an adapter's library; scrubbing() hides secrets in its text
                 raise TrinityError("CONFIGURATION_INVALID", f"Catalog '{name}' cannot be opened: {error}.") from error
 
 
@@ -180,7 +186,7 @@ def closed_session() -> TrinityError:
 
 
 def _name_of(connector: object) -> str:
-    """Return the name of a connector: that of its entry point, or ``module:Class`` of a class of formats."""
+    """Return the name of a connector: that of its entry point, or ``module:Class`` for a Format class."""
     return f"{connector.__module__}:{connector.__qualname__}" if isinstance(connector, type) else str(connector)
 
 
@@ -192,7 +198,7 @@ def _connector(catalog: str, options: dict[str, Any]) -> object:
 
 
 def _format_of(catalog: str, connector: object) -> Format:
-    """Return the format of a catalog: an instance of a class that was given, or of an installed one of that name."""
+    """Return the format of a catalog: an instance of the given Format class, or the installed format of a name."""
     if isinstance(connector, type) and issubclass(connector, Format):
         return connector()
     return _load(catalog, str(connector))
@@ -214,7 +220,7 @@ def _load(catalog: str, connector: str) -> Format:
 
 
 def installed_formats() -> Iterator[Format]:
-    """Yield the installed formats, without those that lack a package."""
+    """Yield the installed formats; skip those that need a package that is not installed."""
     for point in _formats(tuple(map(_last_changed, sys.path))).values():
         with suppress(ModuleNotFoundError):
             made: Format = point.load()()
@@ -223,12 +229,15 @@ def installed_formats() -> Iterator[Format]:
 
 @lru_cache(maxsize=4)
 def _formats(path: tuple[tuple[str, int], ...]) -> Mapping[str, EntryPoint]:
-    """Return the installed formats. Cached for an unchanged Python path: the search takes most of a connect."""
+    """Return the entry points of the installed formats by name.
+
+    Cached as long as the Python path is unchanged: the search takes most of the time of a connect.
+    """
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _last_changed(folder: str) -> tuple[str, int]:
-    """Return a folder with the time of its last change, which shows that packages were installed meanwhile."""
+    """Return a folder and the time of its last change, by which packages that were installed meanwhile are noticed."""
     try:
         return folder, os.stat(folder or ".").st_mtime_ns
     except OSError:

@@ -1,4 +1,4 @@
-"""The time of day: all of Trinity asks for it here, so that tests can move it."""
+"""The clock that all of Trinity uses, so that tests can move it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class _Clock:
-    """How far the clock of this process is ahead of the computer's."""
+    """The offset of this process's clock from the computer's, in nanoseconds."""
 
     ahead_ns = 0
 

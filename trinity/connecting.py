@@ -1,4 +1,4 @@
-"""Opens sessions."""
+"""The function that opens sessions."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def connect(
     """Open a session.
 
     Args:
-        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``. Each has a folder in it, which its
-            first table or schema makes. Or ``s3://bucket/path``, ``gs://bucket/path`` or
+        warehouse: folder for the catalogs ``parquet``, ``delta`` and ``iceberg``. Each has a subfolder, which is
+            created with its first table or schema. Or ``s3://bucket/path``, ``gs://bucket/path`` or
             ``abfss://container@account.dfs.core.windows.net/path``, for ``parquet`` and ``delta`` only: an Iceberg
             catalog in an object store also needs an address (docs/object-stores.md).
-        spark: the caller's Spark session; by default one is started when first needed. With Spark Connect a folder
-            has the catalogs ``parquet`` and ``iceberg`` only (docs/clusters.md).
-        catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``; a format by its name,
-            or its class, which need not be installed.
+        spark: the caller's Spark session; by default one is started when first needed. With Spark Connect a warehouse
+            folder has the catalogs ``parquet`` and ``iceberg`` only (docs/clusters.md).
+        catalogs: further catalogs: name -> ``{"connector": format, "warehouse": folder, ...}``; the format is its
+            name, or a Format class, which need not be installed.
         catalog: current catalog; by default ``parquet`` with a warehouse, else the first of ``catalogs``.
         schema: current schema.
         spark_settings: settings for the Spark that is started, such as ``{"spark.driver.memory": "4g"}``; it is local
@@ -54,11 +54,11 @@ def connect(
         storage_options: options to reach the object store of the warehouse, or of catalogs (docs/object-stores.md).
             Missing ones come from the environment. A catalog may have its own.
         allow_code: whether SQL may run code, read files by path and use Spark's own commands (docs/security.md).
-        engine: who executes. ``auto``: this process where it can, unless ``spark`` is given or the work is large;
-            Spark starts when it is needed. ``local``: this process alone; what needs Spark is an error.
+        engine: what executes statements. ``auto``: this process where it can, unless ``spark`` is given or the work is
+            large; Spark starts when it is needed. ``local``: this process alone; what needs Spark is an error.
             ``spark``: Spark, for all that reads or writes rows (docs/local.md).
-        local_bytes: bytes of the files that one statement reads, up to which this process executes it; by default an
-            eighth of its memory.
+        local_bytes: this process executes a statement that reads files of at most so many bytes; by default an eighth
+            of the process's memory.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID for an unknown connector or option, for a Spark that lacks what the
@@ -88,7 +88,7 @@ def connect(
 
 
 def _statements() -> Statements:
-    from trinity.sql import statements  # only when the first statement runs: importing trinity is light
+    from trinity.sql import statements  # imported with the first statement, so that ``import trinity`` is fast
 
     return statements
 

@@ -1,4 +1,4 @@
-"""Streams of Arrow data as what other libraries work with; each library is loaded when it is asked for."""
+"""Conversions of Arrow streams to pandas, Polars and DuckDB, each of which is imported at its first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OLDEST_DUCKDB: Final = (1, 4)
 
 
 def library(name: str, package: str) -> Any:
-    """Return an optional library's module. Raise CONFIGURATION_INVALID with the package to install where it lacks."""
+    """Import an optional library. Raise CONFIGURATION_INVALID, naming the package to install, if it is missing."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -30,7 +30,7 @@ def library(name: str, package: str) -> Any:
 
 
 def duckdb_module() -> ModuleType:
-    """Return DuckDB's module. Raise CONFIGURATION_INVALID with the package to install where it lacks, or is too old."""
+    """Import DuckDB. Raise CONFIGURATION_INVALID, naming the package to install, if it is missing or too old."""
     found: ModuleType = library("duckdb", _LOCAL)
     version = tuple(int(part) for part in found.__version__.split(".")[:2])
     if version < _OLDEST_DUCKDB:
@@ -56,7 +56,7 @@ def as_polars(rows: pa.RecordBatchReader) -> pl.DataFrame:
 
 
 def as_lazy_polars(schema: pa.Schema, read: Callable[[Sequence[str] | None], pa.RecordBatchReader]) -> pl.LazyFrame:
-    """Return rows as a Polars LazyFrame, which reads some columns when it is collected, all for None."""
+    """Return a Polars LazyFrame that calls ``read`` when it is collected: with the names it needs, or None for all."""
     polars, plugins = library("polars", "polars"), library("polars.io.plugins", "polars")
 
     def pages(names: list[str] | None, predicate: Any, limit: int | None, _: int | None) -> Iterator[pl.DataFrame]:
@@ -72,7 +72,7 @@ def as_lazy_polars(schema: pa.Schema, read: Callable[[Sequence[str] | None], pa.
 
 
 def as_duckdb(rows: pa.RecordBatchReader, connection: Any) -> duckdb.DuckDBPyRelation:
-    """Return the rows as a relation of DuckDB's: of a connection, by default of its default one."""
+    """Return the rows as a relation of a DuckDB connection; None stands for DuckDB's default connection."""
     found = duckdb_module()
     if connection is not None and not isinstance(connection, found.DuckDBPyConnection):
         what = type(connection).__name__

@@ -1,4 +1,4 @@
-"""Creates and drops of tables and schemas that run at the same time."""
+"""How tables and schemas are created and dropped while concurrent calls do the same."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ def get_or_create(
 ) -> _T:
     """Return a new table; or with ``if_not_exists`` the table that has the name, or gets it meanwhile.
 
+    Args:
+        name: full name of the table.
+        found: the table that has the name; None if there is none.
+        make: creates the table.
+        find: looks the table up again.
+        if_not_exists: True to return a table that exists instead of an error.
+
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS; and as ``make``.
     """
@@ -35,7 +42,7 @@ def get_or_create(
         except TrinityError as error:
             if error.code != "TABLE_ALREADY_EXISTS" or not if_not_exists:
                 raise
-        found = find()  # None where it was dropped since
+        found = find()  # None if the table was dropped since: then try again
     return found
 
 
@@ -44,7 +51,7 @@ def create_exclusively(
 ) -> _T:
     """Create something whose name must not be registered, and undo that where a registration came first.
 
-    ``block`` raises an error for what is registered; ``what`` is what was created, as the beginning of a sentence.
+    ``block`` raises an error if the name is registered; ``what`` names what was created, and begins a sentence.
 
     Raises:
         TrinityError: as ``block`` and ``make``; COMMIT_STATE_UNKNOWN for what cannot be undone.
@@ -68,9 +75,9 @@ def drop(made: Target) -> None:
 
 
 def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
-    """Put the first rows into a new table. Where that fails the table is dropped, unless they may be in it.
+    """Insert the first rows into a new table. If that fails, drop the table, unless the rows may have been committed.
 
-    The table is pinned to its id: another one that has got its name since is neither filled nor dropped.
+    The table is pinned to its id: another table that took its name since is neither filled nor dropped.
 
     Raises:
         TrinityError: as ``fill``.
@@ -97,7 +104,7 @@ def check_owned(find: Callable[[], Target], what: str) -> Target:
     try:
         own = table.connector.metadata.owns(table.handle)
     except TrinityError:
-        if find().location == table.location:  # else someone drops it at this moment, and makes another
+        if find().location == table.location:  # otherwise another call has just replaced the table
             raise
         return check_owned(find, what)
     if not own:

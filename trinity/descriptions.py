@@ -1,4 +1,4 @@
-"""What a table and a session look like: as text in a console, as HTML in a notebook."""
+"""Descriptions of tables and sessions: text for a console, HTML for a notebook."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def describe_rows(definition: TableDefinition) -> pa.Table:
 
 
 def table_text(table: Target, splits: SplitSource) -> str:
-    """Return a table's name, columns with their roles, partitions, version, and rows by statistics."""
+    """Return a table's name, columns with their roles, partitions, version, and number of rows by statistics."""
     rows = [
         (name, kind, " ".join(_words(null, roles))) for name, kind, null, roles, _ in _column_rows(splits.definition)
     ]
@@ -47,7 +47,7 @@ def _words(nullable: bool, roles: str) -> Iterator[str]:
 
 
 def table_html(table: Target, splits: SplitSource) -> str:
-    """Return the same as HTML."""
+    """Return what :func:`table_text` tells, and the comments of columns, as HTML."""
     head = ("column", "type", "nullable", "role", "comment")
     rows = [(name, kind, null, roles, note or "") for name, kind, null, roles, note in _column_rows(splits.definition)]
     facts = "<br>".join(map(escape, _facts(splits)))
@@ -62,7 +62,7 @@ def _facts(splits: SplitSource) -> list[str]:
 
 
 def _rows(splits: SplitSource) -> str:
-    """Return the number of rows by statistics; row versions, where a read has yet to merge them."""
+    """Return the number of rows by statistics; of row versions, if a keyed table has a log."""
     merged = not splits.definition.keyed or all(f.tier is Tier.BASE for f in splits.files)
     known = all(f.rows_known for f in splits.files)
     count = sum(f.live_rows for f in splits.files)

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class InNotebooks:
-    """A dataclass whose fields a notebook shows as a table of one row."""
+    """A base of dataclasses whose fields a notebook shows as a table of one row."""
 
     def _repr_html_(self) -> str:
         assert dataclasses.is_dataclass(self)
@@ -19,7 +19,14 @@ class InNotebooks:
 
 
 def as_text(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int, more: bool) -> str:
-    """Return a table whose longer values end with dots, but for width 0, and whose last line tells of more rows."""
+    """Return rows as a text table.
+
+    Args:
+        columns: names of the columns.
+        rows: values of each row.
+        width: maximum number of characters of a value, beyond which it is cut; 0 for no maximum.
+        more: True to end with a line that says that there are more rows.
+    """
     texts = [[_cut(_text(value), width) for value in row] for row in rows]
     names = [_cut(name, width) for name in columns]
     widths = [max(3, len(name), *(len(row[n]) for row in texts)) for n, name in enumerate(names)]

@@ -1,4 +1,4 @@
-"""A destination of dlt: pipelines load into Trinity's tables, each file in one commit, and each of them once.
+"""A destination for dlt: pipelines load files into Trinity's tables, each file exactly once, in one commit.
 
 Needs the extra ``trinity-merge[dlt]``.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["destination"]
 
 _Hints = Mapping[str, Any]
-"""The schema that dlt has of a table."""
+"""dlt's schema of a table."""
 
 _JOBS: Final = ("new_jobs", "started_jobs", "completed_jobs", "failed_jobs")
 """Folders of a load package; each of its files is in one of them."""
@@ -38,7 +38,7 @@ def destination(session: Session, schema: str | None = None, *, name: str = "tri
 
     A resource with ``write_disposition="merge"`` and a primary key is loaded into a keyed table by upserts; its hint
     ``hard_delete`` marks rows that are deleted, ``dedup_sort`` says which row of a key in a file is taken. ``append``
-    and ``replace`` are loaded into plain tables. Tables are made by the first load, and get new columns by later ones.
+    and ``replace`` are loaded into plain tables. The first load creates a table; later loads add new columns.
 
     Args:
         session: the session, which stays open as long as the pipeline runs.
@@ -54,7 +54,7 @@ def destination(session: Session, schema: str | None = None, *, name: str = "tri
         raise TrinityError(
             "CONFIGURATION_INVALID", f"dlt is not installed ({error}): pip install 'trinity-merge[dlt]'."
         ) from error
-    session.tables(schema=schema)  # the schema is there
+    session.tables(schema=schema)  # raises an error for a schema that does not exist
     target_schema = session.full_name(f"{schema}._" if schema else "_")
 
     def load(items: str, table: dict[str, Any]) -> None:
@@ -97,11 +97,11 @@ def _rows(file: Path, hints: _Hints) -> pa.Table:
 
 
 def _table(session: Session, name: TableName, schema: pa.Schema, hints: _Hints, *, keyed: bool) -> Table:
-    """Return the table, which the first load makes.
+    """Return the table of a resource; create it if it does not exist.
 
     Raises:
         TrinityError: NOT_SUPPORTED for ``merge`` without a primary key, and for a hint that no table can follow;
-            INVALID_ARGUMENTS where the table is there and is of the other kind.
+            INVALID_ARGUMENTS if the table exists, and has a primary key where it should have none, or the reverse.
     """
     columns = hints["columns"]
     key = [column for column, given in columns.items() if given.get("primary_key")] if keyed else []
@@ -132,7 +132,7 @@ def _table(session: Session, name: TableName, schema: pa.Schema, hints: _Hints, 
 
 
 def _in_dedup_order(rows: pa.Table, key: tuple[str, ...], hints: _Hints) -> pa.Table:
-    """Return the rows in such an order that the last one of a key is the one that ``dedup_sort`` wants."""
+    """Return the rows in such an order that the last one of each key is the one that ``dedup_sort`` keeps."""
     for column, given in hints["columns"].items():
         if (order := given.get("dedup_sort")) is not None:
             last = "ascending" if order == "desc" else "descending"
@@ -146,7 +146,7 @@ def _load_number(file: Path) -> int:
 
 
 def _load_index(file: Path) -> int:
-    """Return which file of its table in its load package a file is, the same at each attempt."""
+    """Return the index of a file among the files of its table in the load package; the same at each attempt."""
     table, package = file.name.split(".")[0], file.parent.parent
     found = {f.name.split(".")[1] for folder in _JOBS for f in (package / folder).glob(f"{table}.*")}
     return sorted(found | {file.name.split(".")[1]}).index(file.name.split(".")[1])
@@ -154,11 +154,11 @@ def _load_index(file: Path) -> int:
 
 @contextmanager
 def _reporting_to_dlt() -> Iterator[None]:
-    """Raise the class of dlt's that says whether the file is to be loaded again."""
+    """Turn a TrinityError of the block into dlt's exception that says whether to load the file again."""
     try:
         yield
     except TrinityError as error:
         exceptions = import_module("dlt.common.destination.exceptions")
-        again = error.retryable or error.code == "COMMIT_STATE_UNKNOWN"  # each file has a txn
+        again = error.retryable or error.code == "COMMIT_STATE_UNKNOWN"  # a file's txn keeps it from being loaded twice
         kind = exceptions.DestinationTransientException if again else exceptions.DestinationTerminalException
         raise kind(str(error)) from error

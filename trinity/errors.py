@@ -51,7 +51,7 @@ CODES: Final[frozenset[str]] = frozenset(get_args(ErrorCode))
 """All error codes."""
 
 RETRYABLE: Final[frozenset[ErrorCode]] = frozenset({"TRANSACTION_CONFLICT", "FILESYSTEM_ERROR"})
-"""Codes of errors after which the same call may succeed, with nothing changed: others wrote, or storage was away."""
+"""Codes of errors after which the same call may succeed: another writer came first, or storage was unavailable."""
 
 HTTP_STATUS: Final[Mapping[ErrorCode, int]] = MappingProxyType(
     {
@@ -82,7 +82,7 @@ HTTP_STATUS: Final[Mapping[ErrorCode, int]] = MappingProxyType(
         "COMMIT_STATE_UNKNOWN": 504,
     }
 )
-"""Code -> status of HTTP by which a service answers."""
+"""Error code -> HTTP status with which a service may answer."""
 
 
 class TrinityError(Exception):
@@ -104,7 +104,7 @@ class TrinityError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed when it is made again, with nothing changed (:data:`RETRYABLE`).
+        """Whether the same call may succeed when it is repeated (:data:`RETRYABLE`).
 
         COMMIT_STATE_UNKNOWN is not among these: without a ``txn`` a second call may write rows twice.
         """
@@ -112,7 +112,7 @@ class TrinityError(Exception):
 
     @property
     def http_status(self) -> int:
-        """The status of HTTP by which a service answers (:data:`HTTP_STATUS`)."""
+        """The HTTP status with which a service may answer (:data:`HTTP_STATUS`)."""
         return HTTP_STATUS[self.code]
 
     def to_json(self) -> str:
@@ -128,7 +128,7 @@ class TrinityError(Exception):
 
 @contextmanager
 def ignoring(*codes: ErrorCode) -> Iterator[None]:
-    """End the block without an error where it raises one of these codes."""
+    """Suppress an error of one of these codes that the block raises."""
     try:
         yield
     except TrinityError as error:
@@ -145,7 +145,7 @@ def system_code(error: OSError) -> ErrorCode:
 def first_line(error: object) -> str:
     """Return the first line of a text, or of an error's message, without its full stop.
 
-    For an error without a message it is the name of its class.
+    For an error without a message, return the name of its class.
     """
     lines = str(error).strip().splitlines()
     name = type(error).__name__ if isinstance(error, BaseException) else ""
@@ -153,7 +153,7 @@ def first_line(error: object) -> str:
 
 
 _LONGEST_NAME: Final = 255
-"""Characters of a name; comparing a longer text takes long, and finds nothing."""
+"""Maximum characters of a name that is compared with others: a longer text takes long, and is close to no name."""
 
 
 def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
@@ -163,7 +163,7 @@ def nearest(name: str, known: list[str] | tuple[str, ...]) -> str:
 
 
 def not_pickled(what: str, remedy: str) -> TrinityError:
-    """Return NOT_SUPPORTED for a session or a table that is pickled, as to send it to another process."""
+    """Return NOT_SUPPORTED for a session or table that was to be pickled; ``remedy`` says what to call instead."""
     return TrinityError(
         "NOT_SUPPORTED",
         f"A {what} holds connections of this process and cannot be pickled; {remedy} in the process that needs it.",

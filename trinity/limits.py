@@ -1,4 +1,4 @@
-"""Limits: sizes, numbers, shares and durations from which on something is done in another way."""
+"""Limits: sizes, counts, shares and durations beyond which Trinity proceeds in another way."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _T = TypeVar("_T")
 
 
 class Limit(Generic[_T]):
-    """A limit that is the same for the whole process, so that a test can have a small one.
+    """A limit of the whole process, which a test can lower.
 
-    It is defined in the module that keeps to it, which asks for the value each time.
+    The module that observes a limit defines it, and reads its value at each use.
     """
 
     __slots__ = ("value",)
@@ -22,7 +22,7 @@ class Limit(Generic[_T]):
 
     @contextmanager
     def set_to(self, value: _T) -> Iterator[None]:
-        """Have another value, for tests: as a ``with`` block, or as the decorator of a test function."""
+        """Set the value inside a ``with`` block or a decorated test function."""
         before, self.value = self.value, value
         try:
             yield

@@ -1,4 +1,4 @@
-"""The loggers of Trinity: their names, and what each of them says."""
+"""The loggers of Trinity: their names, and what each of them logs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LOGGERS: Final[Mapping[str, str]] = MappingProxyType(
         "trinity.iceberg": "WARNING: what readers of other engines cannot do with a version.",
     }
 )
-"""Name of a logger -> what it says, and at which level."""
+"""Name of a logger -> what it logs, and at which level."""
 
 
 class _Redacting(logging.Filter):
-    """Removes secrets from log records."""
+    """A filter that removes secrets from log records."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redacted(record.getMessage()), ()
@@ -44,7 +44,7 @@ def logger(name: str) -> logging.Logger:
     """Return a logger whose records show no secrets.
 
     Args:
-        name: one of :data:`LOGGERS`; for an adapter of others a name of its own.
+        name: one of :data:`LOGGERS`; a third-party adapter has a name of its own.
     """
     found = logging.getLogger(name)
     found.addFilter(_redacting)

@@ -36,7 +36,7 @@ from trinity.storage import (
 
 
 class MemoryMetadata(VersionedMetadata):
-    """Schemas and tables in dictionaries under one lock."""
+    """The metadata of an in-memory catalog: schemas and tables in dictionaries under one lock."""
 
     keeps_deletes = True
 
@@ -128,7 +128,7 @@ class MemoryMetadata(VersionedMetadata):
 
 
 class MemoryConnector(Connector):
-    """One in-memory catalog."""
+    """The connector of one in-memory catalog."""
 
     def __init__(self, catalog: str) -> None:
         self._folder = tempfile.mkdtemp(prefix="trinity-memory-")
@@ -139,7 +139,7 @@ class MemoryConnector(Connector):
 
 
 class MemoryFormat(Format):
-    """Tables that last as long as their session. Takes no options; a ``warehouse`` is ignored."""
+    """The in-memory format. Its tables last as long as their session; a catalog's ``warehouse`` is ignored."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:

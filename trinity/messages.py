@@ -11,10 +11,10 @@ from typing import Any, Final
 from trinity.secrets import redacted
 
 SHOWN: Final = 200
-"""Characters of a value, a name or a statement that a message shows."""
+"""Maximum characters of a value, a name or a statement in a message."""
 
 _WORD: Final = 1000
-"""Characters of one word that a message shows: a path may be as long."""
+"""Maximum characters of one word in a message: a path may be that long."""
 _HEAD: Final = 1500
 _TAIL: Final = 400
 """Characters of a long message that are shown at its end; :data:`_HEAD` at its beginning."""
@@ -23,7 +23,7 @@ _TRACEBACK: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t]+
 _PLAIN_RUN: Final = re.compile(rf"[^\s/]{{{SHOWN + 1},}}")
 _PATH_RUN: Final = re.compile(rf"\S{{{_WORD + 1},}}")
 _QUOTED_RUN: Final = re.compile(rf"(?<!\w)'(?![^\s']*/[^\s']*')[^']{{{SHOWN + 1},}}'(?!\w)")
-"""A long text in quotes that is no path."""
+"""A long text in quotes that is not a path."""
 
 
 def shown_value(value: Any) -> str:
@@ -55,10 +55,10 @@ def shown_row(names: Iterable[str], values: Iterable[Any]) -> str:
 
 
 def presentable(message: str) -> str:
-    """Return a message that may be shown.
+    """Return a message in a form that users may see.
 
-    It hides secrets, keeps only the last line of a traceback, and cuts the middle out of long words, quoted texts and
-    messages. A message that is presentable already stays as it is.
+    Secrets are hidden, a traceback is reduced to its last line, and the middle of long words, quoted texts and messages
+    is cut out. A message that is presentable already stays as it is.
     """
     text = without_traceback(redacted(message))
     text = _QUOTED_RUN.sub(_cut, text)

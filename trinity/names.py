@@ -1,4 +1,4 @@
-"""Names of schemas and tables, kept in parts, so that no text of them has to be parsed again (N1)."""
+"""Names of schemas and tables, kept in parts, so that their text is parsed only once (N1)."""
 
 from __future__ import annotations
 

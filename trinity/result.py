@@ -1,4 +1,4 @@
-"""Rows as the answer of a statement or a table: one interface, whoever computes them."""
+"""The rows that a statement or a table returns: one interface, whether this process or Spark computes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OF_A_FRAME = ("_jdf", "_plan", "_session")
-"""Attributes that Spark reads of a DataFrame, and that its class does not show."""
+"""Attributes that pyspark reads from DataFrame objects, and that the class DataFrame does not have."""
 
 _OF_DUCKDB: Final = {
     "df": "to_pandas",
@@ -35,14 +35,14 @@ _OF_DUCKDB: Final = {
     "fetchone": "first",
     "fetchmany": "take",
 }
-"""DuckDB's name of a method -> the one here."""
+"""DuckDB's name of a method -> the name of that method in :class:`Result`."""
 
 
 @public
 class Result:
     """The rows of a statement, of changes, of a history or of a log. Lazy, and pinned to the versions that it reads.
 
-    It stands in for a DataFrame: any other attribute is that of :meth:`to_df`, and Trinity takes it as data.
+    A Result stands in for a DataFrame: it has the attributes of :meth:`to_df`, and Trinity's methods take it as data.
     """
 
     def __init__(self, session: Host, rows: DataFrame | pa.Table | Callable[[], pa.RecordBatchReader]) -> None:
@@ -149,7 +149,7 @@ class Result:
         """Print the first rows as a table.
 
         Args:
-            n: the most rows.
+            n: maximum number of rows.
             truncate: True to cut values to 20 characters, a number to cut them to that many, False to show them whole.
         """
         if self.frame is not None:
@@ -159,7 +159,7 @@ class Result:
         print(as_text(self.columns, rows, 20 if truncate is True else int(truncate), more))
 
     def _repr_html_(self) -> str | None:
-        """Return the first rows for a notebook; of a DataFrame what Spark is set to show."""
+        """Return the first 20 rows as HTML for a notebook; of a DataFrame what Spark is set to show, or None."""
         if self.frame is not None:
             frame: Any = self.frame
             found: str | None = frame._repr_html_()
@@ -184,7 +184,7 @@ class Result:
         return self.to_df()[item]
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of :meth:`to_df`, which a DataFrame has."""
+        """Return an attribute of :meth:`to_df`, if DataFrames have one of that name."""
         if name.startswith("__") or "_rows" not in vars(self):
             raise AttributeError(name)
         if self.frame is None and not (name in _OF_A_FRAME or name in self.columns or _frame_has(name)):
@@ -194,7 +194,7 @@ class Result:
 
 
 def _frame_has(name: str) -> bool:
-    """Return True for an attribute of Spark's DataFrame. This needs no Spark to run, but pyspark."""
+    """Return whether Spark's class DataFrame has an attribute; False without pyspark. Spark need not run."""
     try:
         from trinity.spark_names import DataFrame
     except ImportError:

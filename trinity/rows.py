@@ -1,4 +1,4 @@
-"""Rows as Python objects: Arrow data in the values that pyspark would collect."""
+"""Rows as Python objects: Arrow data as the values that pyspark's ``collect`` would return."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Row(tuple[Any, ...]):
         """Return the values under their names.
 
         Args:
-            recursive: True for dicts in place of the rows within.
+            recursive: True to turn nested rows into dicts too.
         """
         values = map(_plain, self) if recursive else self
         return dict(zip(self.__fields__, values, strict=True))

@@ -20,10 +20,10 @@ HIDDEN: Final = "***"
 """The text that replaces a secret."""
 
 _SHORTEST: Final = 6
-"""Characters of a secret that is searched in texts. A shorter one may be part of words; only its form hides it."""
+"""Minimum characters of a secret that is searched in texts. A shorter one may occur in words; it is hidden by form."""
 _REMEMBERED: Final = 1000
 _LONGEST: Final = 20_000
-"""Characters of a text that are searched; nobody reads more of a message."""
+"""Maximum characters of a text that is searched; the middle of a longer one is cut out, since nobody reads it."""
 
 _WORDS: Final = (
     r"(?:pass(?:word|wd|phrase)|pwd|secret|token|credential|authorization|signature|connection[-_. ]?string"
@@ -59,7 +59,7 @@ def _is_secret(name: str) -> bool:
 
 
 def is_secret_property(name: str, value: str) -> bool:
-    """Return whether a property is secret: by its name without a column's name in it, or as a URL with a password."""
+    """Return whether a property is secret: by its name (without a column's name in it), or as a URL with password."""
     own_name = "" if name.startswith("fields.") else name.partition(".column.")[0]
     return _is_secret(own_name) or _USER_INFO.search(value) is not None
 
@@ -141,7 +141,7 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def scrub(error: BaseException) -> None:
-    """Replace each error behind this one that shows a secret, by one with its class name and its redacted text."""
+    """Replace each cause and context of an error that shows a secret by an error with its class and redacted text."""
     for link in chain(error):
         suppressed = link.__suppress_context__
         for attribute in ("__cause__", "__context__"):

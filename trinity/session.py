@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Statements(Protocol):
-    """Runs SQL on a session."""
+    """The functions that run SQL on a session."""
 
     def run(
         self,
@@ -66,19 +66,19 @@ class Statements(Protocol):
 
 
 _of_statement: Final[ContextVar[tuple[Session, Engine] | None]] = ContextVar("engine of a statement", default=None)
-"""The session whose statement is executed now, and who executes it."""
+"""The session whose statement is being executed, and the engine of that statement; None outside of statements."""
 
 
 @public
 class Session:
-    """Catalogs of tables, and what executes statements on them. Several threads may use it, except for :meth:`use`.
+    """The entry to catalogs of tables, and to SQL on them. Threads may share a session, but none may call :meth:`use`.
 
     Attributes:
-        current_catalog: the catalog of names that name none.
-        current_schema: the schema of names that name none.
+        current_catalog: the catalog of names without a catalog.
+        current_schema: the schema of names without a schema.
         allow_code: whether SQL may run code and read files by path.
-        engine: who executes, as of :func:`trinity.connect`.
-        local_bytes: bytes of the files of one statement up to which this process executes it.
+        engine: what executes statements, as of :func:`trinity.connect`.
+        local_bytes: maximum bytes of files that a statement may read for this process to execute it.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Session:
         self._settings = spark_settings
         keep(spark_settings)
         self._catalogs = Catalogs(catalogs, ConnectorContext(lambda: self.spark, spark_runs), storage_options)
-        from trinity.external import ExternalTables  # not before a session is made: importing trinity is light
+        from trinity.external import ExternalTables  # imported with a session, so that ``import trinity`` is fast
 
         self.external = ExternalTables(self._catalogs, warehouse)
         if spark is not None:
@@ -119,7 +119,7 @@ class Session:
 
     @property
     def engine(self) -> Engine:
-        """Who executes: as :func:`trinity.connect` was told, or the statement that is executed now."""
+        """What executes statements: the engine of the current statement, else that of :func:`trinity.connect`."""
         of_statement = _of_statement.get()
         return of_statement[1] if of_statement is not None and of_statement[0] is self else self._engine
 
@@ -139,7 +139,7 @@ class Session:
         formats = {name: self._catalogs.format_name(name) for name in self._catalogs}
         try:
             return session_html(current, formats, self.tables())
-        except TrinityError as error:  # closed, or the schema is gone
+        except TrinityError as error:  # the session is closed, or the schema was dropped
             return escape(f"{self!r}: {error.code}")
 
     def __enter__(self) -> Session:
@@ -195,7 +195,7 @@ class Session:
 
     @property
     def spark_is_given(self) -> bool:
-        """True where the caller gave the session its Spark.
+        """Whether the caller gave the session its Spark.
 
         For Trinity's own modules.
         """
@@ -211,9 +211,10 @@ class Session:
         return None if found is None or is_stopped(found) else found
 
     def has_temp_view(self, name: str) -> bool:
-        """Return True for a temporary view of Spark's, by its one-part name, that :meth:`publish` has not made here.
+        """Return whether Spark has a temporary view of a one-part name that is not a table of this session.
 
-        A Spark that does not run has none. For Trinity's own modules.
+        A view that :meth:`publish` made of a table here does not count; a Spark that does not run has no views.
+        For Trinity's own modules.
         """
         spark = asked_spark(self) or running_session()
         if spark is None or runs_alone(self):
@@ -232,20 +233,21 @@ class Session:
 
     @property
     def timezone(self) -> str:
-        """Spark's session time zone. A TIMESTAMP column takes timestamps without zone to be in it.
+        """The time zone in which a TIMESTAMP column takes timestamps without zone: Spark's session time zone.
 
-        Without Spark it is the setting of this session, else that of a Spark that runs in this process, else UTC.
+        A session whose Spark does not run takes that of another Spark in this process, else its own setting, else UTC.
+        With ``engine="local"`` its own setting comes first.
         """
         setting = "spark.sql.session.timeZone"
         if runs_alone(self) and setting in self._settings:
             return normal_zone(self._settings[setting])
         own = self._spark if self._spark_is_given else self.running_spark
-        spark = own or running_session()  # it may lack what tables here need, so nothing else is read from it
+        spark = own or running_session()  # another's Spark is good for the zone only: it may lack what tables need
         return normal_zone((spark.conf if spark else self._settings).get(setting) or "UTC")
 
     @property
     def catalogs(self) -> Mapping[str, Connector]:
-        """Catalog name -> connector; the first look-up opens it."""
+        """Catalog name -> connector, which the first look-up opens."""
         return self._catalogs
 
     def format_name(self, catalog: str) -> str:
@@ -275,7 +277,7 @@ class Session:
 
         Args:
             parts: the parts.
-            within: a table from whose catalog and schema the name starts; by default from the current ones.
+            within: a table whose catalog and schema complete a shorter name; by default the current ones do.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for another number of parts, or a part that is no name (N1);
@@ -296,7 +298,7 @@ class Session:
         return self.table_name(name.parts if isinstance(name, TableName) else split_name(name))
 
     def find_table(self, name: TableName) -> Table[Session] | None:
-        """Return a table, or None."""
+        """Return the table of a full name; None if there is none."""
         registered = self.external.find(name)
         return Table(self, name, *registered) if registered else self._in_catalog(name)
 
@@ -327,15 +329,15 @@ class Session:
         return [str(name) for name in found if fnmatchcase(name.table, pattern.lower())]
 
     def table_exists(self, name: TableName | str) -> bool:
-        """Return whether there is a table of a name. Raises INVALID_ARGUMENTS for no name, CATALOG_NOT_FOUND."""
+        """Return whether a table exists. Raises INVALID_ARGUMENTS for a text that is no name, CATALOG_NOT_FOUND."""
         full = self.full_name(name)
         return full.schema in self.schemas(full.catalog) and self.find_table(full) is not None
 
     def publish(self, schema: str | None = None) -> list[str]:
-        """Make the tables of a schema temporary views of the session's Spark, under their names, with merged rows.
+        """Create a temporary view in the session's Spark for each table of a schema: its merged rows, under its name.
 
-        A view has the newest version of this call. The next call brings the views of the schema to the newest versions
-        of then, and drops those whose tables are gone. Statements of the session go on reading the tables themselves.
+        A view shows the version that is the newest one at this call. The next call updates the views of the schema,
+        and drops those of dropped tables. Statements of the session go on reading the tables themselves.
 
         Args:
             schema: ``catalog.schema``, or a schema of the current catalog; by default the current one.
@@ -344,9 +346,8 @@ class Session:
             the names of the views.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS where Spark has another temporary view of a table's name, or one of another
-                schema's table, and the errors of reading a table: nothing is published then; CATALOG_NOT_FOUND,
-                SCHEMA_NOT_FOUND.
+            TrinityError: INVALID_ARGUMENTS where Spark has a temporary view of a table's name that shows something
+                else, and the errors of reading a table: no view is created then; CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND.
         """
         from trinity.spark.published import Published, drop_view, publish_view, published_table, published_tables
         from trinity.spark.remote import is_temp_view
@@ -382,7 +383,7 @@ class Session:
 
         Args:
             name: ``catalog.schema``, or a schema of the current catalog.
-            if_not_exists: True to do nothing where there is one of that name.
+            if_not_exists: True to do nothing where the schema exists.
 
         Raises:
             TrinityError: SCHEMA_ALREADY_EXISTS, CATALOG_NOT_FOUND; NOT_SUPPORTED where a catalog makes no schemas.
@@ -396,7 +397,7 @@ class Session:
 
         Args:
             name: ``catalog.schema``, or a schema of the current catalog.
-            if_exists: True to do nothing where there is none of that name.
+            if_exists: True to do nothing where there is no such schema.
             cascade: True to drop its tables first; without it a schema with tables is refused.
 
         Raises:
@@ -408,7 +409,7 @@ class Session:
         metadata = self.connector(schema_name.catalog).metadata
 
         def make_again(_: object) -> None:
-            with ignoring("SCHEMA_ALREADY_EXISTS"):  # a concurrent call has made it
+            with ignoring("SCHEMA_ALREADY_EXISTS"):  # a concurrent call has created it again
                 metadata.create_schema(schema_name.schema)
 
         with ignoring(*(("SCHEMA_NOT_FOUND",) if if_exists else ())):
@@ -423,12 +424,13 @@ class Session:
             )
 
     def schema_name(self, parts: Sequence[str]) -> tuple[str, str]:
-        """Return catalog and schema, in lower case, for one or two parts; one is a schema of the current catalog.
+        """Return catalog and schema, in lower case, for one or two parts; one part is a schema of the current catalog.
 
         For Trinity's own modules.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for more parts, or one that is no name (N1); CATALOG_NOT_FOUND.
+            TrinityError: INVALID_ARGUMENTS for another number of parts, or a part that is no name (N1);
+                CATALOG_NOT_FOUND.
         """
         if not 1 <= len(parts) <= 2:
             raise TrinityError("INVALID_ARGUMENTS", f"'{'.'.join(parts)}' is no schema name: write catalog.schema.")
@@ -437,7 +439,7 @@ class Session:
         return catalog, checked_name(parts[-1].lower(), "Schema")
 
     def _schema_of(self, schema: str | None) -> TableName:
-        """Return a name within a schema, by default the current one. Raises as :meth:`schema_name`."""
+        """Return a schema, by default the current one, as the name of a table ``_`` in it. Errors as `schema_name`."""
         return TableName(*self.schema_name([self.current_schema] if schema is None else split_name(schema)), "_")
 
     def list_tables(self, catalog: str, schema: str) -> list[str]:
@@ -498,23 +500,24 @@ class Session:
         fill: Callable[[Table[Session]], object] | None = None,
         replace: bool = False,
     ) -> Table[Session]:
-        """Create a table, empty or of rows, after checking its keys and properties (K1, U3, V1).
+        """Create a table, empty or with rows, after checking its keys and properties (K1, U3, V1).
 
-        Where the rows are refused there is no table afterwards, or with ``replace`` the one that there was.
+        If the rows are refused, no table is left; with ``replace`` the previous table stays as it was.
 
         Args:
             name: full or relative name.
             columns: its columns in order; or an Arrow or Spark schema, whose NOT NULL is kept; or rows: data as in
-                :meth:`Table.upsert`, but for a single dict. The table then has their columns, all nullable but the key.
+                :meth:`Table.upsert`, but not a single dict. The table then has the columns of the rows, all nullable
+                except for the key.
             primary_key: key columns; empty for a plain table.
             partition_by: partition columns; on Iceberg also transforms, such as ``days(ts)`` or ``bucket(8, id)``.
             properties: table properties, in any spelling of docs/upsert.md and docs/merge-engines.md.
             if_not_exists: True to return the existing table as it is, if there is one.
             checks: name -> condition of CHECK constraints, Spark SQL over bare column names (M6).
-            fill: writes the first rows into the new table, which it is given: that table alone, whatever has its name
-                since. Where it fails there is no table afterwards, unless the rows may be in it.
-            replace: True to put the new table in the place of one that has the name, in one commit: its earlier
-                versions stay readable (L13). Goes with neither ``if_not_exists`` nor ``fill``.
+            fill: a function that writes the first rows into its argument, the new table, even if another table takes
+                the name meanwhile. If it fails, the new table is dropped, unless the rows may have been committed.
+            replace: True to replace an existing table of the name in one commit; its earlier versions stay readable
+                (L13). Cannot be combined with ``if_not_exists`` or ``fill``.
 
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
@@ -557,7 +560,7 @@ class Session:
         found = self._named(full)
         if replace and found is not None:
             present = check_owned(lambda: found, "CREATE OR REPLACE")
-            present.connector.metadata.begin_insert(present.handle)  # Delta commits first what others have altered
+            present.connector.metadata.begin_insert(present.handle)  # Delta first records what other engines altered
             replace_table(present, present.splits(), define(), rows)
             return found
         return get_or_create(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
@@ -570,15 +573,15 @@ class Session:
         if_not_exists: bool = False,
         fill: Callable[[Table[Session]], object] | None = None,
     ) -> Table[Session]:
-        """Create a table, empty unless it is filled, with columns, key, partitions, CHECKs and properties of another.
+        """Create a table with the columns, key, partitions, CHECKs and properties of another one.
 
-        Properties of the other one's format are left out where the new table's format has none of that name.
+        Properties of the other table's format are left out where the new table's format has none of that name.
 
         Args:
             name: full or relative name.
-            definition: :attr:`Table.definition` of the other one.
+            definition: :attr:`Table.definition` of the other table.
             if_not_exists: as of :meth:`create_table`.
-            fill: likewise.
+            fill: as of :meth:`create_table`; None for an empty table.
 
         Raises:
             TrinityError: as :meth:`create_table`.
@@ -596,7 +599,7 @@ class Session:
         )
 
     def definition_like(self, name: TableName | str, definition: TableDefinition) -> TableDefinition:
-        """Return the definition of a table that :meth:`create_like` would make. Arguments and errors are its own.
+        """Return the definition of the table that :meth:`create_like` would create from these arguments.
 
         For Trinity's own modules.
         """
@@ -611,7 +614,7 @@ class Session:
         )
 
     def _has_option(self, catalog: str, key: str, value: str) -> bool:
-        """Return whether tables of a catalog have a property; Trinity's own marks are none."""
+        """Return whether users may set a property on tables of a catalog; False for Trinity's own marks."""
         if key.startswith(("trinity.", "_trinity")):
             return False
         try:
@@ -637,7 +640,7 @@ class Session:
         Args:
             name: full or relative name, in any catalog.
             connector: the format: ``parquet``, ``delta``, ``iceberg`` or a third party's.
-            location: the table's folder; None for a federated table, which the catalog of the name has already.
+            location: the table's folder; None for a federated table, which is in the catalog already under this name.
             properties: ``primary-key`` = 'a[,b]', unless the table itself names its key or is a plain one; and any
                 table property that CREATE TABLE takes.
             if_not_exists: True to return the existing table of that name, if there is one.
@@ -645,7 +648,8 @@ class Session:
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, INVALID_ARGUMENTS (no such folder, or of another
                 format), TABLE_NOT_FOUND (no such federated table), COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY,
-                NOT_SUPPORTED (a feature, DEFAULT or CHECK of the table), CONFIGURATION_INVALID (no folder to keep it).
+                NOT_SUPPORTED (a feature, DEFAULT or CHECK of the table), CONFIGURATION_INVALID (no folder for the
+                registration).
         """
         from trinity.creation import get_or_create
         from trinity.engine.values.check_constraints import check_expressions
@@ -658,7 +662,7 @@ class Session:
 
         found = self._named(full)
         if folder is None and self.external.find(full) is None:
-            found = None  # a federated table: its catalog has it under the name
+            found = None  # a federated table that is not registered: its catalog has it under this name
         return get_or_create(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def _named(self, name: TableName) -> Table[Session] | None:
@@ -735,7 +739,7 @@ class Session:
 
         Args:
             name: the table.
-            version: confirms the version to go back to; needed when commits are lost that may be whole.
+            version: the version to go back to, as a confirmation; required if lost commits may be intact.
             dry_run: True to change nothing, and only return what would be lost.
 
         Raises:
@@ -746,7 +750,7 @@ class Session:
         table = check_owned(lambda: self.table(name), "repair")
         try:
             _ = table.definition
-        except NewerMetadata:  # whole, and beyond what this release can judge (L12)
+        except NewerMetadata:  # written by a newer release, and not damaged as far as this release can tell (L12)
             raise
         except TrinityError:
             pass  # a repair is for what cannot be read
@@ -756,9 +760,9 @@ class Session:
         return done
 
     def maintain(self, schema: str | None = None, *, vacuum: str | None = None) -> list[Upkeep]:
-        """Give each table the compaction that its :meth:`Table.health` asks for. Meant for a scheduler.
+        """Compact each table as its :meth:`Table.health` recommends. Meant for a scheduler.
 
-        External tables are skipped. When a table fails, its entry says why, and the others go on.
+        External tables are skipped. If the work on a table fails, its entry says why, and the other tables follow.
 
         Args:
             schema: ``catalog.schema``, or a schema of the current catalog; by default all schemas of all catalogs.
@@ -790,11 +794,11 @@ class Session:
         properties: Properties | None = None,
         checks: Mapping[str, str] | None = None,
     ) -> TableDefinition:
-        """Return the definition of a table that :meth:`create_table` would make. Arguments and errors are its own.
+        """Return the definition of the table that :meth:`create_table` would create from these arguments.
 
         For Trinity's own modules.
         """
-        from trinity.definition.define import define_table  # with SQL's parser, which a read may do without
+        from trinity.definition.define import define_table  # imports SQL's parser, which a read may not need
 
         prefixes = self._catalogs.property_prefixes(name.catalog)
         return define_table(name, columns, primary_key, partition_by, properties or {}, prefixes, checks or {})
@@ -821,12 +825,12 @@ class Session:
 
         Args:
             text: the statement; it may end with ``;`` or a comment.
-            params: a value for each ``?`` of the text, or a mapping with the values of its ``:name``. A list alone
-                behind IN is its values, elsewhere an ARRAY.
+            params: a value for each ``?`` of the text, or a mapping with a value for each ``:name``. A list that stands
+                alone after IN is the list of values; elsewhere it is an ARRAY.
             dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
             txn: (application, version) of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE; a retry with the same or a
                 lower version does nothing (L4).
-            engine: who executes it, as of :func:`trinity.connect`; None for the session's.
+            engine: what executes the statement, as of :func:`trinity.connect`; None for the session's engine.
 
         Returns:
             for a query merged rows, which are computed when they are asked for; for DML one row of counts

@@ -96,17 +96,20 @@ class Table(Generic[S]):
         self._connector = connector
 
     def __repr__(self) -> str:
-        """Return columns with their roles, partitions, version and rows by statistics; reads no rows."""
+        """Describe the columns with their roles, partitions, version, and number of rows by statistics.
+
+        Reads no rows.
+        """
         return self._shown(table_text, f"Table({self.name})")
 
     def _repr_html_(self) -> str:
-        """Return the same for a notebook."""
+        """Return the description as HTML for a notebook."""
         return self._shown(table_html, escape(f"Table({self.name})"))
 
     def _shown(self, look: Callable[[Table, SplitSource], str], otherwise: str) -> str:
         try:
             return look(self, self.splits())
-        except TrinityError as error:  # closed, dropped or damaged: its name is what is known
+        except TrinityError as error:  # the session is closed, or the table was dropped or is damaged
             return f"{otherwise}: {error.code}"
 
     def __reduce__(self) -> NoReturn:
@@ -114,7 +117,7 @@ class Table(Generic[S]):
 
     @property
     def connector(self) -> Connector:
-        """The connector of the table's catalog; for a registered table one of its own.
+        """The connector of the table's catalog; a registered table has a connector of its own.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS in a closed session.
@@ -128,7 +131,7 @@ class Table(Generic[S]):
         return self.handle.location
 
     def splits(self, version: int | None = None) -> SplitSource:
-        """Return all that a read needs of a version, or of the newest."""
+        """Return what a read of a version needs (files, statistics, definition), by default of the newest version."""
         found = self.connector.metadata.get_splits(replace(self.handle, version=version))
         return replace(found, definition=self.handle.named(found.definition))
 
@@ -166,7 +169,7 @@ class Table(Generic[S]):
         return self.session.find_table(self.name) is not None
 
     def describe(self) -> Result:
-        """Return the columns: name, type, whether they may be NULL, what they are in the table, and comment."""
+        """Return the columns: name, type, whether they may be NULL, role in the table (such as key), and comment."""
         return Result(self.session, describe_rows(self.definition))
 
     @property
@@ -185,9 +188,9 @@ class Table(Generic[S]):
     ) -> DataFrame:
         """Return the merged rows: at most one per key, deleted keys left out.
 
-        The result is lazy, with one exception. For a table of ten thousand base rows or more, a job over key and
-        ordering columns finds the rows that win no key at once. Their positions are remembered, so that this read and
-        the next ones are scans.
+        The result is lazy, with one exception. For a table of ten thousand base rows or more, the call itself runs a
+        job over key and ordering columns, which finds the rows that win no key. Their positions are remembered, so that
+        this read and the next ones are scans.
 
         Args:
             version: a version of :meth:`history`.
@@ -314,8 +317,8 @@ class Table(Generic[S]):
     ) -> pl.DataFrame | pl.LazyFrame:
         """Return the merged rows as a Polars DataFrame. Other arguments and errors are those of :meth:`to_arrow`.
 
-        With ``lazy`` it is a LazyFrame of this version. Its rows are read when Polars collects it, and of its columns
-        those that it needs.
+        With ``lazy`` the result is a LazyFrame, pinned to the version. Its rows are read when Polars collects it, and
+        only the columns that are needed.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID without Polars.
@@ -342,7 +345,7 @@ class Table(Generic[S]):
     ) -> duckdb.DuckDBPyRelation:
         """Return the merged rows as a relation of DuckDB's. Other arguments and errors are those of :meth:`to_arrow`.
 
-        It may be joined to the tables of ``connection``; of DuckDB's default one without.
+        The relation may be joined to tables of ``connection``; None stands for DuckDB's default connection.
 
         Raises:
             TrinityError: CONFIGURATION_INVALID without DuckDB.
@@ -354,15 +357,15 @@ class Table(Generic[S]):
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        """Return the columns of the merged rows likewise."""
+        """Return the schema of the merged rows to any library that takes Arrow data."""
         return self.schema.__arrow_c_schema__()
 
     def head(self, n: int = 5) -> pa.Table:
-        """Return a few merged rows as Arrow data, whichever they are. Raises as :meth:`to_arrow`."""
+        """Return at most ``n`` merged rows as Arrow data; which rows is not defined. Raises as :meth:`to_arrow`."""
         return self.to_arrow(limit=n)
 
     def count(self, version: int | None = None, timestamp: str | dt.datetime | None = None) -> int:
-        """Return the number of merged rows. It is found without a read of them, where the plan allows it.
+        """Return the number of merged rows; without reading them, where the plan allows it.
 
         Arguments and errors are those of :meth:`to_df`.
         """
@@ -460,10 +463,10 @@ class Table(Generic[S]):
     def copy_to(
         self, name: TableName | str, version: int | None = None, timestamp: str | dt.datetime | None = None
     ) -> Table:
-        """Make a table like this one in any catalog, with the merged rows of a version; where that fails there is none.
+        """Create a table like this one in any catalog, with the merged rows of a version. If that fails, none is left.
 
         Columns, key, partitions, CHECKs and properties are those of the version. What was deleted or overwritten is not
-        copied, and neither are tombstones. ``other.upsert(table)`` writes merged rows to a table that is there.
+        copied, and neither are tombstones. ``other.upsert(table)`` writes merged rows to a table that exists.
 
         Args:
             name: full or relative name of the new table.
@@ -503,7 +506,11 @@ class Table(Generic[S]):
         return append_rows(self, data, txn, keyed=True, evolve=evolve)
 
     def append(self, data: Any, *, txn: TransactionId | None = None, evolve: bool = False) -> CommitResult:
-        """Append rows to a plain table in one commit. Arguments as for :meth:`upsert`; errors likewise."""
+        """Append rows to a plain table in one commit. Arguments and errors are those of :meth:`upsert`.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS on a keyed table.
+        """
         from trinity.engine.appending.append import append_rows
 
         return append_rows(self, data, txn, keyed=False, evolve=evolve)
@@ -577,7 +584,7 @@ class Table(Generic[S]):
         return delete_rows(self, condition_or_keys, txn)
 
     def truncate(self, *, txn: TransactionId | None = None) -> CommitResult:
-        """Remove all rows in one commit, unread, and the tombstones of a keyed table (M12).
+        """Remove all rows, and the tombstones of a keyed table, in one commit, without reading them (M12).
 
         Args:
             txn: as in :meth:`upsert`.
@@ -606,8 +613,9 @@ class Table(Generic[S]):
             the commit; ``rows`` and ``files`` are those of the version's files.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS unless one of both is given, for an unknown or vacuumed version, and for one
-                of which a file is gone; NOT_SUPPORTED for an external table, and where a column has another type since.
+            TrinityError: INVALID_ARGUMENTS unless exactly one of both is given, for an unknown or vacuumed version, and
+                for a version that lacks a file; NOT_SUPPORTED for an external table, and where a column has another
+                type since.
         """
         from trinity.engine.changing.whole_table import restore
 
@@ -641,8 +649,8 @@ class Table(Generic[S]):
         """Begin a MERGE of data into this table. Add its WHEN clauses, then call :meth:`MergeBuilder.execute`.
 
         Args:
-            source: data as in :meth:`upsert`. Its columns are ``s.name``; if it is a Spark DataFrame with an alias,
-                that stands for ``s``.
+            source: data as in :meth:`upsert`. Its columns are ``s.name``; the alias of a Spark DataFrame takes the
+                place of ``s``.
             on: which target row (``t.name``) a source row matches, Spark SQL text or Column.
 
         Raises:
@@ -658,23 +666,23 @@ class Table(Generic[S]):
     # -- columns and constraints ------------------------------------------------------------------------
 
     def alter(self, *changes: evolve.Change) -> None:
-        """Change the definition, in one commit; older versions keep theirs. ALTER TABLE of SQL says the usual changes.
+        """Change the definition in one commit; older versions keep theirs. SQL has ALTER TABLE for the usual changes.
 
         Args:
-            changes: functions that are given a :class:`trinity.spi.TableDefinition` and return the new one, in order.
-                They are called again after another commit came between.
+            changes: functions that take a :class:`trinity.spi.TableDefinition` and return the new one, called in this
+                order; once more if another commit comes between.
 
         Raises:
             TrinityError: the errors of a change, or of the resulting definition (V1); the table is then as it was.
         """
-        from trinity.engine.changing.adding import alter  # with SQL's parser, which a read may do without
+        from trinity.engine.changing.adding import alter  # imports SQL's parser, which a read may not need
 
         alter(self, *changes)
 
     def add_column(self, column: Column, after: str | None = None) -> None:
-        """Add a nullable column, even if one of that name was dropped before; older rows read NULL there.
+        """Add a nullable column, even if one of that name was dropped before. Older rows have NULL in it.
 
-        With a DEFAULT they read that: the same commit stores it in all rows.
+        If the column has a DEFAULT, the same commit stores that value in all older rows.
 
         Args:
             column: the column.
@@ -700,15 +708,15 @@ class Table(Generic[S]):
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a column by which rows are merged or partitioned, one that
-                a CHECK constraint names, and the last one of the table.
+                a CHECK constraint names, and the only column that is left.
         """
         self.alter(lambda definition: evolve.dropped(definition, name))
 
     def widen_column(self, name: str, type: str) -> None:  # noqa: A002 - the SQL word
-        """Give a column a wider type, as ``bigint`` for INT (docs/schema-evolution.md).
+        """Give a column a wider type, such as ``bigint`` for INT (docs/schema-evolution.md).
 
         Raises:
-            TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a type that is no wider one; NOT_SUPPORTED for a partition
+            TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a type that is not wider; NOT_SUPPORTED for a partition
                 column.
         """
         self.alter(lambda definition: evolve.with_type(definition, name, type))
@@ -746,13 +754,14 @@ class Table(Generic[S]):
         """Drop a CHECK constraint. Raises INVALID_ARGUMENTS when there is none of that name, unless ``if_exists``."""
         self.alter(lambda definition: without_check(definition, name, if_exists=if_exists))
 
-    # -- care -------------------------------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------------------
 
     def compact(self, strength: str | bool | None = None, *, full: bool = False) -> CommitResult:
         """Replace files by fewer that mean the same (K6, L3). Concurrent appends stay, and count as later.
 
         Args:
-            strength: ``minor``, the default, folds the log by itself, unless the log is large compared with the base.
+            strength: ``minor``, the default, folds the files of the log with each other; the base too, if the log is
+                large compared with it.
                 ``resolve`` writes the log's winners beside the base and deletes by position what they supersede there;
                 reads are then scans again, and no base file is rewritten (R1). ``full`` folds everything into a sorted
                 base, one file per bucket; every other engine then sees exactly the live rows.
@@ -769,7 +778,7 @@ class Table(Generic[S]):
         return compact_newest(self, Strength.of(strength, full))
 
     def health(self) -> Health:
-        """Tell from file statistics alone what a read costs, and which compaction helps."""
+        """Return what a read costs, and which compaction helps, according to file statistics alone."""
         from trinity.engine.compacting.health import health_of
 
         return health_of(self.splits(), self.connector.metadata.since_checkpoint(self.handle))
@@ -793,17 +802,17 @@ class Table(Generic[S]):
         """Set table properties; others stay.
 
         Raises:
-            TrinityError: INVALID_TABLE_PROPERTY for an unknown key, or a change of what stored rows mean.
+            TrinityError: INVALID_TABLE_PROPERTY for an unknown key, or a change that would alter what stored rows mean.
         """
         given = self.session.checked_properties(self.name.catalog, properties)
         self._change_properties(given, lambda definition: evolve.with_changed_properties(definition, given))
 
     def unset_properties(self, *names: str, if_exists: bool = False) -> None:
-        """Unset table properties, which have their defaults again; others stay.
+        """Unset table properties, so that they have their defaults again; others stay.
 
         Args:
             names: the properties.
-            if_exists: whether to leave out those that the table has not set.
+            if_exists: True to skip properties that the table has not set.
 
         Raises:
             TrinityError: INVALID_TABLE_PROPERTY for one that is not set, or by which stored rows were written.
@@ -822,7 +831,7 @@ class Table(Generic[S]):
         )
 
     def _change_properties(self, given: Mapping[str, str | None], change: evolve.Change) -> None:
-        """Change properties by a change of the definition; an external table has them in its registration."""
+        """Change properties: of an external table in its registration, else by altering the definition."""
         if (definition := self.definition).external:
             change(definition)
             self.session.external.change_properties(self.name, given)

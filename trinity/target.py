@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
-"""Who executes for a session, as of :func:`trinity.connect`."""
+"""What executes the statements of a session, as of :func:`trinity.connect`."""
 
 
 class Host(Protocol):
@@ -21,11 +21,11 @@ class Host(Protocol):
     Attributes:
         spark: its Spark, which is started by its first use.
         running_spark: its Spark; None when it does not run.
-        timezone: the zone of timestamps without zone that a TIMESTAMP column takes.
+        timezone: the zone in which a TIMESTAMP column takes timestamps without zone.
         allow_code: whether SQL may reach code and files (N2).
-        engine: who executes.
+        engine: what executes statements.
         spark_is_given: whether the caller gave the session its Spark.
-        local_bytes: bytes of files up to which this process executes by itself.
+        local_bytes: maximum bytes of files that a statement may read for this process to execute it.
     """
 
     @property
@@ -56,7 +56,7 @@ class Target(Protocol):
     Attributes:
         name: full name.
         handle: the connector's handle, unpinned.
-        connector: the connector of the table's catalog, or of its own when it is registered.
+        connector: the connector of the table's catalog; a registered table has a connector of its own.
         session: the session.
         location: absolute folder or URI.
         definition: columns, key and properties as they are now.
@@ -85,5 +85,5 @@ class Target(Protocol):
     def properties(self) -> Mapping[str, str]: ...
 
     def splits(self, version: int | None = None) -> SplitSource:
-        """Return all that a read needs of a version, by default of the newest."""
+        """Return what a read of a version needs (files, statistics, definition), by default of the newest version."""
         ...

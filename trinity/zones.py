@@ -35,7 +35,7 @@ def normal_zone(name: str) -> str:
 
 
 def zone_of(name: str) -> dt.tzinfo:
-    """Return the zone of a name. Raises ``ZoneInfoNotFoundError`` or ``ValueError`` for a name that is none."""
+    """Return the zone of a name. Raises ``ZoneInfoNotFoundError`` or ``ValueError`` for an unknown name."""
     normal = normal_zone(name)
     if normal[:1] not in ("+", "-"):
         return ZoneInfo(normal)
