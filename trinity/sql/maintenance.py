@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 Run = Callable[["Session"], Rows]
-"""Runs a statement that has been read."""
+"""A function that runs a parsed statement."""
 
 
 def maintenance_statement(session: Session, text: str, dialect: str, tokens: Sequence[Token]) -> Run | None:
-    """Return what runs the statement; None for any other one, and for a table that is not of Trinity's.
+    """Return a function that runs the statement; None for another statement, and for a table that is not Trinity's.
 
     Raises:
         TrinityError: SYNTAX_ERROR; NOT_SUPPORTED for a clause that Trinity lacks; SCHEMA_NOT_FOUND, TABLE_NOT_FOUND.
     """
     reader = Reader(Piece(text, dialect, tuple(tokens)))
     read = next((read for words, read in _STATEMENTS if any(reader.take(*spelling) for spelling in words)), None)
-    if read is None or reader.done:  # DESCRIBE HISTORY may be about a table of that name
+    if read is None or reader.done:  # DESCRIBE HISTORY without a name describes a table "history"
         return None
     name = reader.name("the name of a table")
     table = resolve(session, name)
@@ -49,7 +49,7 @@ def maintenance_statement(session: Session, text: str, dialect: str, tokens: Seq
 
 
 def _would_be_trinitys(session: Session, name: Sequence[str]) -> bool:
-    """Return whether a table that is not there would be Trinity's: not a view, and no path such as delta.`/x`."""
+    """Return whether the name of a missing table is for Trinity: not a view's, and no path such as delta.`/x`."""
     if len(name) == 1:
         return not session.has_temp_view(name[0])
     return len(name) == 2 and name[0].lower() in session.schemas()

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 def show(session: Session, statement: Statement) -> Rows:
-    """Run SHOW CATALOGS, SCHEMAS, [ALL] TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES, CREATE TABLE; Spark any other.
+    """Run SHOW CATALOGS, SCHEMAS, [ALL] TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES and CREATE TABLE.
+
+    Any other SHOW is passed on to Spark.
 
     Raises:
         TrinityError: CATALOG_NOT_FOUND, SCHEMA_NOT_FOUND, TABLE_NOT_FOUND, SYNTAX_ERROR; INVALID_ARGUMENTS for the
@@ -84,7 +86,7 @@ class _Arguments(Reader):
 
 
 def _pattern(like: str, sql_like: bool) -> re.Pattern[str]:
-    """Compile a pattern: Spark's has * and |, other dialects' % and _; % is allowed in both."""
+    """Compile the pattern of a SHOW: in Spark's dialect ``*`` and ``|`` are special, in others ``_``; ``%`` in all."""
     meaning = {"%": ".*", "_": "."} if sql_like else {"%": ".*", "*": ".*", "|": "|"}
     return re.compile("|".join(["".join(meaning.get(c, re.escape(c)) for c in like)]), re.IGNORECASE | re.DOTALL)
 
@@ -152,7 +154,7 @@ def _value_text(value: Any, timezone: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text with a % code in place of each character that Hive gives one."""
+    """Return a text with a ``%`` code for each character that Hive escapes in folder names."""
     return "".join(f"%{ord(c):02X}" if ord(c) < 32 or c in "\"#%'*/:=?\\\x7f{[]^" else c for c in text)
 
 
@@ -162,16 +164,16 @@ def _tblproperties(session: Session, arguments: _Arguments) -> Rows:
 
 
 def shown_properties(definition: TableDefinition) -> dict[str, str]:
-    """Return the properties that a user set, without Trinity's own, which begin with its name.
+    """Return the properties that users set, without Trinity's internal ones, which begin with ``trinity``.
 
-    Secrets are hidden (N4): an external table may hold one, which Trinity itself would refuse.
+    Secrets are hidden (N4): an external table may have one, although Trinity refuses to set it.
     """
     own = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
     return {k: HIDDEN if is_secret_property(k, v) else v for k, v in own.items()}
 
 
 def create_statement(table: Table) -> str:
-    """Return a CREATE TABLE in Spark's spelling that makes this table again, without its rows."""
+    """Return a CREATE TABLE in Spark's spelling that creates this table again, without its rows."""
     definition = table.definition
     lines = [_column_line(c) for c in definition.visible]
     if definition.primary_key:
@@ -208,14 +210,14 @@ def _column_line(column: Column) -> str:
 
 
 def _on_own_lines(expression: str) -> str:
-    """Return an expression that text may follow: a comment in it, from another writer, ends with the line."""
+    """Return an expression after which text may follow: a line break ends a ``--`` comment that it may contain."""
     return f"{expression}\n" if "--" in expression else expression
 
 
 def describe(session: Session, statement: Statement) -> Rows:
     """Run DESCRIBE [TABLE] [EXTENDED | FORMATTED] t: col_name, data_type and comment, as in Spark.
 
-    Spark describes what is no Trinity table: a query, temp view or Spark table.
+    Queries, temporary views and tables of Spark's own are passed on to Spark.
     """
     node = statement.tree
     assert isinstance(node, exp.Describe)

@@ -1,4 +1,4 @@
-"""Statements of SQL text, each run by its handler."""
+"""The entry to SQL: parses a statement, and runs it by the handler of its kind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def run(
     session: Session, text: str, dialect: str = "spark", params: Any = None, txn: TransactionId | None = None
 ) -> Rows:
-    """Run exactly one statement, and return the rows of a query, SHOW or DESCRIBE; one row of counts for DML.
+    """Run exactly one statement; return the rows of a query, SHOW or DESCRIBE, or one row of counts of DML.
 
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt; and the errors of the kind of statement.
@@ -53,7 +53,7 @@ def run(
     try:
         statement = parse(only, dialect)
     except TrinityError as error:
-        # Spark would read the last word of SELECT a FROM t WHERE as an alias, and return every row
+        # with MISSING the text is incomplete: Spark would read WHERE in SELECT a FROM t WHERE as an alias
         by_spark = not runs_alone(session) and dialect == "spark" and _is_one_query(text)
         if error.code == "SYNTAX_ERROR" and MISSING not in error.message and by_spark:
             check_late_settings(session.spark, only)
@@ -68,7 +68,7 @@ def run(
     if statement.words(1)[0] in ("SET", "RESET"):
         return query.run_as_set(session, statement.text)
     running = asked_spark(session)
-    if running is None:  # a statement that starts Spark checks and holds its settings itself
+    if running is None:  # a handler that starts Spark checks and pins the settings itself
         return handler(session, statement)
     if handler in (_query, _create, _cache):  # their rows, or a view's rows, are computed later
         check_late_settings(running, only)
@@ -81,7 +81,7 @@ def _takes_no_txn() -> TrinityError:
 
 
 def _is_one_query(text: str) -> bool:
-    """Return True when a text that sqlglot cannot parse looks like one query."""
+    """Return whether a text that sqlglot cannot parse looks like exactly one query."""
     try:
         parts = split(text)
     except TrinityError:
@@ -141,7 +141,7 @@ _INSTEAD: Final[dict[type[exp.Expr], str]] = {
     exp.Analyze: "their statistics are written with their rows",
     exp.Refresh: "each statement reads their newest version",
 }
-"""Statement about a table of Spark's own -> what Trinity's tables have instead."""
+"""Statement that only tables of Spark's own have -> what Trinity's tables have instead."""
 
 
 def _spark_statement(session: Session, statement: Statement) -> Rows:
@@ -171,7 +171,7 @@ _WORDS: Final[dict[str, _Handler]] = {
     "EXPLAIN": _explain,
     "ALTER": alter.alter_as_text,
 }
-"""First word -> handler, for statements that sqlglot keeps as text, or reads in another way."""
+"""First word -> handler, for statements that sqlglot keeps as text or parses in a form that is not used here."""
 
 
 def _handler(statement: Statement) -> _Handler:

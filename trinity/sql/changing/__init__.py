@@ -1,1 +1,1 @@
-"""INSERT, MERGE, UPDATE and DELETE: names are resolved, and the engine runs them."""
+"""INSERT, MERGE, UPDATE and DELETE: their names are resolved here, and the engine runs them."""

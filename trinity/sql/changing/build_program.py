@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 def program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Iterator[Program]:
     """Build the program of a statement, pin its reads, and drop its views at the end of the context.
 
-    The statement's reads of the target see the version that is changed.
+    Where the statement reads its target, it sees the version that it changes.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS (arity, ambiguous names), SYNTAX_ERROR,
@@ -56,7 +56,7 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
 
 @refusals_as_values
 def local_program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Program | NotLocal:
-    """Build the program of a statement without Spark, which has yet to guard its expressions.
+    """Build the program of a statement without Spark. Its expressions are unguarded: Spark has not checked them.
 
     Arguments and errors are those of :func:`program`.
     """
@@ -68,7 +68,7 @@ def local_program(session: Session, table: Table, change: RowChange, splits: Spl
 
 
 class _Builder:
-    """Builds one program, of Spark's frames or of what this process runs."""
+    """The builder of one program: over Spark's DataFrames, or with ``local`` over rows that this process reads."""
 
     def __init__(self, reads: Reads, table: Table, change: RowChange, local: LocalQueries | None = None) -> None:
         self.local = local
@@ -207,7 +207,11 @@ class _Builder:
         return Case(clause.when, clause.operation, text, self._values(clause, fields, values))
 
     def _by_name(self, source: MergeSource) -> dict[str, Value]:
-        """Return the columns of the source as values of the target's. Raise COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
+        """Return the target's columns with the source's columns of the same names as their values.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS.
+        """
         scope, table = Scope("INSERT BY NAME", (source.side,)), str(self.table.name)
         given = [(resolve_field([name], self.columns, (), table), scope.text(name)) for name in source.side.columns]
         return assigned_values(given, scope.clause)
@@ -235,7 +239,11 @@ class _Builder:
     # -- assigned columns -----------------------------------------------------------------------------------
 
     def _assigned_fields(self, clause: Clause) -> list[AssignedField] | None:
-        """Return what a SET or INSERT list sets; None for ``*``. Raise COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME."""
+        """Return the columns and fields that a SET or INSERT list assigns; None for ``*``.
+
+        Raises:
+            TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH for a wrong number of values.
+        """
         if clause.values is None:
             return None
         word = clause.operation.name if clause.operation else ""
@@ -267,7 +275,7 @@ class _Builder:
         references = self.reads.references(statement)
         edits = {e[0]: e for e in self._query_edits(piece, scope, statement, references)}
         columns = scope.edits(tree, references)
-        if self.local is not None:  # which has run the subqueries
+        if self.local is not None:  # the subqueries are replaced as a whole, with the columns in them
             columns = (c for c in columns if not any(a < c[0] < b for a, b, _ in edits.values()))
         edits.update((e[0], e) for e in columns)
         found = apply_edits(text, [(start - offset, end - offset, new) for start, end, new in edits.values()])
@@ -278,7 +286,7 @@ class _Builder:
     def _query_edits(
         self, piece: Piece, scope: Scope, statement: Statement, references: Sequence[Reference]
     ) -> list[Edit]:
-        """Return the edits by which subqueries read rows of views, or those that this process has."""
+        """Return the edits that make subqueries read views of Spark's, or rows that this process holds."""
         if self.local is None:
             return self.reads.edits(statement, references)
         found = Reader(piece).subqueries()
@@ -286,15 +294,15 @@ class _Builder:
 
 
 def _parse_common(common: CommonTable) -> Statement:
-    """Parse a query of WITH. Raise NOT_SUPPORTED for another statement; SYNTAX_ERROR."""
+    """Parse a query of WITH. Raise SYNTAX_ERROR, or NOT_SUPPORTED for a statement that is no query."""
     statement = parse(common.rows, common.body.dialect)
-    if not isinstance(statement.tree, exp.Query | exp.Values):  # (VALUES is none of sqlglot's queries)
+    if not isinstance(statement.tree, exp.Query | exp.Values):  # to sqlglot, VALUES is no Query
         raise TrinityError("NOT_SUPPORTED", f"WITH {common.name}: only a query can stand there.")
     return statement
 
 
 _ONLY_FROM = frozenset({"expressions", "from_", "joins", "laterals"})
-"""Parts of a SELECT * FROM that has nothing after its FROM."""
+"""sqlglot's arguments of a SELECT that has no clause after FROM."""
 
 
 def _refuse_windows(tree: exp.Expr, clause: str) -> None:

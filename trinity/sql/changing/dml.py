@@ -63,11 +63,11 @@ def change_rows(
 ) -> Counts:
     """Run a MERGE, UPDATE or DELETE.
 
-    ``views_of`` returns a context for each attempt, in which the views that the statement names are registered. It
-    takes the version of the target that is changed, and yields the pinned tables that the views read. ``unique`` are
-    further sets of columns of a keyed target that are unique among its live rows.
+    ``views_of`` returns a context for each attempt, in which the views that the statement names are registered. Its
+    argument is the version of the target that is changed; the context yields the pinned tables that the views read.
+    ``unique`` are further sets of columns of a keyed target that are unique among its live rows.
 
-    The result is the counts, and the committed version. Errors as of :func:`run`.
+    The result has the counts and the committed version. Errors as of :func:`run`.
     """
     from trinity.engine.changing.statement import run as run_program
     from trinity.sql.changing.build_program import local_program, program

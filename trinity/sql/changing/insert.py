@@ -41,11 +41,11 @@ _REFUSED: Final = {
     "exists": ("IF EXISTS", _APPENDS),
     "default": ("DEFAULT VALUES", "name a column, and write VALUES (DEFAULT)"),
 }
-"""Part of an INSERT -> how it is written, and what to do instead."""
+"""sqlglot's argument of an unsupported clause of INSERT -> the clause, and what to write instead."""
 
 
 def insert(session: Session, statement: Statement, txn: TransactionId | None = None) -> Rows:
-    """Run INSERT INTO t [(columns)] [BY NAME] query. Into a keyed table it is an upsert by its merge engine (M4).
+    """Run INSERT INTO t [(columns)] [BY NAME] query. On a keyed table it upserts by the table's merge engine (M4).
 
     INSERT OVERWRITE t and INSERT INTO t REPLACE WHERE condition replace rows of a plain table. The result is one row of
     counts.
@@ -113,7 +113,7 @@ def _check_width(table: Table, targets: Sequence[Column], given: int) -> None:
 
 
 def _write(table: Table, rows: Any, reads: Sequence[Read], txn: TransactionId | None) -> CommitResult:
-    """Append the rows; check for conflicts only if they were read from the table itself."""
+    """Append rows. Only if they were read from the table itself, check that no concurrent commit changed it."""
     own = next((read for read in reads if read.handle.same_place(table.handle)), None)
     if own is not None:
         return append_own(table, rows, own.handle, own.splits, txn)
@@ -128,7 +128,7 @@ def _refuse(node: exp.Insert) -> None:
 
 
 def _targets(table: Table, definition: TableDefinition, named: Sequence[str]) -> list[Column]:
-    """Return the columns that are filled, in the order of the statement."""
+    """Return the columns that the statement fills, in its order; all columns if it names none."""
     if not named:
         return list(definition.visible)
     by_name = {c.name.lower(): c for c in definition.visible}
@@ -150,7 +150,7 @@ def _targets(table: Table, definition: TableDefinition, named: Sequence[str]) ->
 def _query(
     statement: Statement, node: exp.Insert, targets: Sequence[Column], spark: Callable[[], SparkSession]
 ) -> Statement:
-    """Return the query of the statement, with a WITH before the INSERT."""
+    """Return the query of the statement. A WITH before INSERT becomes a part of the query."""
     tokens = statement.tokens
     start = _query_start(statement, node)
     if start >= len(tokens):
@@ -184,14 +184,14 @@ _QUERIES: Final = ("SELECT", "VALUES", "WITH", "TABLE", "FROM")
 
 
 def _query_behind(statement: Statement, at: int) -> int:
-    """Return the index of the token with which a query begins behind a condition."""
+    """Return the index of the first token of the query that follows a condition; ``at`` is where that begins."""
     reader = Reader(Piece.of(statement), at)
     reader.until(*_QUERIES, wanted="a condition")
     return reader.at
 
 
 def _condition(statement: Statement, node: exp.Insert) -> str | None:
-    """Return the text of the condition of REPLACE WHERE; None without."""
+    """Return the text of the condition of REPLACE WHERE; None for a statement without it."""
     if node.args.get("where") is None:
         return None
     tokens = statement.tokens

@@ -1,4 +1,4 @@
-"""The queries of a row-changing statement as Arrow data, where this process runs them: its source, its subqueries."""
+"""The source and the subqueries of a row-changing statement as Arrow data, where this process runs them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 
 
 class LocalQueries:
-    """The queries of one statement; all their reads of a table see one version, of the target the one that it changes.
+    """The queries of one row-changing statement, which all read the same version of a table.
+
+    Of the target they read the version that the statement changes.
 
     Attributes:
-        rows_of: name -> the rows of a subquery.
+        rows_of: generated name of a subquery -> its rows.
     """
 
     def __init__(self, session: Session, target: tuple[Table, SplitSource], common: Sequence[CommonTable]) -> None:
@@ -51,20 +53,20 @@ class LocalQueries:
 
     @property
     def reads(self) -> list[TableHandle]:
-        """The tables that are read at their newest version, pinned."""
+        """Pinned handles of the tables that are read at their newest version."""
         return [read.handle for read in self._pinned.newest.values()]
 
     def check(self) -> None:
-        """Look at all queries of WITH, also those that nothing names. Raises as :meth:`source`."""
+        """Check all queries of WITH, even those that the statement does not use. Raises as :meth:`source`."""
         for common in self._common:
             self._rows(self._within_common(f"SELECT * FROM {common.quoted_name}", common.body.dialect))
 
     def source(self, statement: Statement, target_alias: str) -> MergeSource:
-        """Run the source's query.
+        """Run the query of the source.
 
         Raises:
             TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
-            Refused: where only Spark runs it.
+            Refused: for a query that only Spark can run.
         """
         whole = self._within_common(statement.text, statement.dialect) if self._common else statement.to_spark()
         assert isinstance(whole.tree, exp.Select)
@@ -90,11 +92,11 @@ class LocalQueries:
         return MergeSource(_read(found), Side("source", alias, (Relation(names[0], columns),), columns))
 
     def subquery(self, piece: Piece, scope: Scope, word: str) -> str:
-        """Run a subquery; return the text of a query that selects its rows, those that the outer row sees.
+        """Run a subquery for all outer rows; return the text of a query that selects the rows that an outer row sees.
 
         Raises:
             TrinityError: as a query.
-            Refused: where only Spark runs it.
+            Refused: for a subquery that only Spark can run.
         """
         statement = self._within_common(piece.text, piece.dialect)
         outer = OuterQuery(
@@ -117,7 +119,7 @@ class LocalQueries:
         return text
 
     def _within_common(self, text: str, dialect: str) -> Statement:
-        """Return a query in Spark's dialect, behind the statement's WITH."""
+        """Return a query in Spark's dialect, after the WITH of the statement."""
         if self._common:
             words = "WITH RECURSIVE" if self._common[0].recursive else "WITH"
             inner = f"SELECT * FROM ({text})" if text.lstrip()[:4].upper() == "WITH" else text
@@ -133,9 +135,9 @@ class LocalQueries:
 
 
 def _named_column(scope: Scope, parts: Sequence[str]) -> tuple[int, exp.Expr | None] | None:
-    """Return the column of a statement's rows that a name means.
+    """Return the column of a statement's target or source that a name means.
 
-    :class:`~trinity.sql.local.correlated.OuterQuery` asks for it.
+    The result is that of ``named`` of :class:`~trinity.sql.local.correlated.OuterQuery`.
     """
     found = scope.find(parts)
     return None if found is None else (found[0], expression_or_none(found[1].text or ""))

@@ -1,4 +1,4 @@
-"""INSERT OVERWRITE and REPLACE WHERE: a MERGE that matches nothing, so that old rows go as new ones come."""
+"""INSERT OVERWRITE and REPLACE WHERE: a MERGE ON FALSE, which deletes old rows and inserts new ones in one commit."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NEW = "_trinity_new"
 
 @dataclass(frozen=True)
 class Overwrite:
-    """What replaces the rows of a plain table.
+    """The replacement of rows of a plain table by those of a query.
 
     Attributes:
         query: text of the query of the new rows.
-        targets: the columns that it fills, in order; None where it names them itself.
-        where: which rows go, and of which the new ones are; None for all.
+        targets: the columns that the query fills, in order; None to match its columns by name.
+        where: condition of the rows that are replaced, which new rows must meet, too; None for all rows.
     """
 
     query: str
@@ -37,12 +37,12 @@ class Overwrite:
 
     @property
     def source(self) -> str:
-        """The query as a source under a name, with the names of the columns that it fills."""
+        """The query as a named source, whose columns have the names of the columns that they fill."""
         names = "" if self.targets is None else f"({', '.join(quoted(c.name) for c in self.targets)})"
         return f"(\n{self.query}\n) AS {_NEW}{names}"
 
     def merge(self, table: str) -> str:
-        """Return the MERGE into a table."""
+        """Return the text of the MERGE into a table of this name."""
         if self.targets is None:
             insert = "INSERT BY NAME"
         else:
@@ -60,8 +60,8 @@ def overwrite(session: Session, table: Table, wanted: Overwrite, txn: Transactio
     """Replace rows of a plain table in one commit, and return one row of counts.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for a keyed table; CONSTRAINT_VIOLATION where a new row is not one of those that
-            REPLACE WHERE replaces; as a MERGE.
+        TrinityError: NOT_SUPPORTED for a keyed table; CONSTRAINT_VIOLATION for a new row that does not meet the
+            condition of REPLACE WHERE; as a MERGE.
     """
     if table.definition.keyed:
         raise TrinityError(

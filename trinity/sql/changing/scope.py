@@ -1,4 +1,4 @@
-"""Names in a row-changing statement: columns of the target or of the source (M10)."""
+"""How names in a row-changing statement are resolved to columns of the target or the source (M10)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _KEYWORDS: Final = frozenset({
     "current_catalog", "current_database", "current_schema", "current_timezone", "year", "quarter", "month", "week",
     "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond",
 })  # fmt: skip
-"""Bare words that are a function or a unit to Spark where no column has that name."""
+"""Bare words that Spark takes for a function or a unit of time if no column has that name."""
 
 
 @dataclass(frozen=True)
 class ResolvedColumn:
-    """A column, under its name in the engine's expressions.
+    """A column with its name in the engine's expressions.
 
     Attributes:
         text: the qualified name in Spark's SQL; None when several columns have the name.
@@ -48,7 +48,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Side:
-    """Target or source.
+    """One side of a row-changing statement: its target or its source.
 
     Attributes:
         word: ``target`` or ``source``.
@@ -63,12 +63,12 @@ class Side:
     columns: Mapping[str, ResolvedColumn]
 
     def relation(self, qualifier: tuple[str, ...]) -> Relation | None:
-        """Return the relation of that name."""
+        """Return the relation that a qualifier names; None if there is none."""
         return next((r for r in self.relations if qualifier in r.names), None)
 
 
 def name_suffixes(parts: Sequence[str]) -> frozenset[tuple[str, ...]]:
-    """Return the qualifiers of a column that a table's name allows: its last one, two or three parts."""
+    """Return the qualifiers that may name a table: the last one, two or three parts of its full name."""
     lower = tuple(p.lower() for p in parts)
     return frozenset(lower[i:] for i in range(len(lower)))
 
@@ -78,9 +78,9 @@ class Scope:
     """The meaning of names in one clause.
 
     Attributes:
-        clause: its words, for messages.
+        clause: the keywords of the clause, for messages.
         sides: the sides whose rows the clause has.
-        absent: the sides whose rows it lacks; known for error messages.
+        absent: the sides whose rows it lacks; only error messages need them.
         assigned: the column, lower case, that an expression sets, as in ``SET v = v + 1``: there its bare name means
             the target's column, even if the source has one of that name.
     """
@@ -91,7 +91,9 @@ class Scope:
     assigned: str = ""
 
     def find(self, parts: Sequence[str]) -> tuple[int, ResolvedColumn] | None:
-        """Find a column: (number of parts that name it, the column); None for a name that Spark resolves.
+        """Return (number of parts that name the column, the column); further parts are fields of it.
+
+        None for a name that Spark resolves.
 
         Raises:
             TrinityError: COLUMN_NOT_FOUND; INVALID_ARGUMENTS for an ambiguous name.
@@ -107,7 +109,7 @@ class Scope:
         raise self._unknown(parts)
 
     def text(self, name: str) -> str:
-        """Return the text of a column for the engine. Errors as of :meth:`find`."""
+        """Return the text that names a column in the engine's expressions. Errors as of :meth:`find`."""
         found = self._bare(name)
         if found is None or found.text is None:
             raise self._unknown([name])
@@ -201,7 +203,7 @@ class Scope:
         Raises:
             TrinityError: as :meth:`find`; NOT_SUPPORTED for ``*``.
         """
-        # looking upwards from each node would take n * n steps for a chain of n terms
+        # for a chain of n terms, searching upwards from each node for a query would take n * n steps
         own = {id(node) for node in tree.dfs(prune=lambda node: isinstance(node, exp.Query))}
         for star in tree.find_all(exp.Star):
             if not isinstance(star.parent, (exp.Count, exp.Column)) and id(star) in own:
@@ -218,7 +220,7 @@ class Scope:
                 yield _edit(parts, found)
 
     def _star(self, column: exp.Column) -> Edit:
-        """Return the edit of ``s.*`` to the list of its columns: the engine's frames have more columns."""
+        """Return the edit of ``s.*`` to a list of columns: the engine's DataFrames have further ones."""
         parts = column.parts[:-1]
         names = tuple(p.name.lower() for p in parts)
         relation = next((r for s in self.sides if (r := s.relation(names)) is not None), None)
@@ -229,7 +231,7 @@ class Scope:
         return parts[0].meta["start"], end + 2, ", ".join(t for t in texts if t)
 
     def _outer(self, column: exp.Column, references: Sequence[Reference]) -> Iterator[Edit]:
-        """Yield the edit of a column in a subquery that is qualified with the name of target or source."""
+        """Yield the edit of a subquery's column, if it is qualified with the name of the target or the source."""
         parts = column.parts
         names = [p.name for p in parts]
         for length in range(len(parts) - 1, 0, -1):

@@ -29,14 +29,19 @@ Types: TypeAlias = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class MergeSource:
-    """The ``rows`` to join with, of Spark's or in this process; ``side`` has the names of their columns."""
+    """The source of a statement.
+
+    Attributes:
+        rows: its rows: of Spark, or in this process.
+        side: the names of its columns.
+    """
 
     rows: DataFrame | pa.Table
     side: Side
 
 
 def read_source(reads: Reads, statement: Statement, target_alias: str) -> MergeSource:
-    """Run ``SELECT * FROM`` the source as a frame, under an alias that differs from the target's.
+    """Run ``SELECT * FROM`` the source in Spark, under an alias that differs from the target's.
 
     Raises:
         TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
@@ -66,13 +71,16 @@ def check_aliases(nodes: Sequence[exp.Expr], target_alias: str) -> None:
 
 
 def alias_of(node: exp.Expr, target_alias: str) -> str:
-    """Return the alias of a source of one table for the engine, which differs from the target's."""
+    """Return an alias for a source of one table that differs from the target's."""
     name = node.alias_or_name
     return name if name and name.lower() != target_alias.lower() else UNNAMED
 
 
 def names_of(node: exp.Expr, full: Mapping[int, tuple[str, str, str]]) -> frozenset[tuple[str, ...]]:
-    """Return the names that may qualify the columns of a table or a query of a FROM."""
+    """Return the qualifiers that may name a table or a query in FROM.
+
+    ``full`` has the full names of tables, by the ids of their nodes.
+    """
     if node.alias:
         return frozenset({(node.alias.lower(),)})
     if isinstance(node, exp.Table):
@@ -99,10 +107,13 @@ class Joined(NamedTuple):
 def joined(
     text: str, aliases: Sequence[str], names: Sequence[frozenset[tuple[str, ...]]], types: Callable[[str], Types]
 ) -> Joined:
-    """Return a join; a column name that several of its tables have becomes a name of its own for each of them.
+    """Return a source that is a join. Columns whose name several tables have get a unique name for each table.
 
-    ``text`` is ``SELECT * FROM`` the join. A table without an alias has an empty one. ``types`` returns (name, Spark's
-    type) of the columns of a query.
+    Args:
+        text: ``SELECT * FROM`` the join.
+        aliases: the alias of each table; empty for a table without one.
+        names: the qualifiers of each table.
+        types: returns (name, Spark's type) of the columns of a query.
     """
     everything = types(text)
     columns = _columns(everything, UNNAMED)
@@ -126,5 +137,5 @@ _NO_COLUMN: Final = ResolvedColumn(None, "")
 
 
 def _selecting(text: str, columns: str) -> str:
-    """Return ``SELECT * FROM ...`` with other columns."""
+    """Return ``SELECT * FROM ...`` with a list of columns in place of the star."""
     return text.replace("*", columns, 1)

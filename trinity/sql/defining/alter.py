@@ -44,7 +44,7 @@ def alter_table(session: Session, statement: Statement) -> Rows:
 
 
 def _alter(session: Session, table: Table, statement: Statement) -> Rows:
-    """Apply the changes of a statement to a table, whatever table the statement names."""
+    """Apply the changes of a statement to a table; the name in the statement does not matter."""
     alter = statement.tree
     actions = list(_flattened(alter.args.get("actions") or []))
     if actions and isinstance(actions[0], exp.AlterRename):
@@ -69,7 +69,7 @@ def _alter(session: Session, table: Table, statement: Statement) -> Rows:
 
 
 def _constraint(table: Table, action: exp.Expr, statement: Statement) -> bool:
-    """Add or drop a CHECK constraint; return False for an action that does neither."""
+    """Add or drop a CHECK constraint, and return True; return False for another action."""
     if isinstance(action, exp.Drop) and str(action.args.get("kind")) == "CONSTRAINT":
         table.drop_check(action.args["tables"][0].name, if_exists=bool(action.args.get("exists")))
         return True
@@ -92,7 +92,7 @@ def _flattened(actions: list[exp.Expr]) -> Iterator[exp.Expr]:
 
 
 def _changes(action: exp.Expr, statement: Statement) -> list[evolve.Change]:
-    """Return the changes of columns by an action."""
+    """Return the changes of columns that an action makes; none for SET."""
     if isinstance(action, exp.ColumnDef):
         return [_addition(action, statement.dialect)]
     if isinstance(action, exp.RenameColumn):
@@ -215,7 +215,7 @@ def alter_as_text(session: Session, statement: Statement) -> Rows:
 
 
 def _unset_properties(table: Table, statement: Statement, reader: Reader) -> None:
-    """Unset the properties that are listed next, as texts or as dotted names."""
+    """Unset the properties that the statement lists next, as quoted texts or as dotted names."""
     if_exists = reader.take("IF", "EXISTS")
     listed = reader.tokens[reader.at :]
     if len(listed) < 3 or (listed[0].text, listed[-1].text) != ("(", ")"):

@@ -1,4 +1,4 @@
-"""CREATE TABLE, its LOCATION that registers an external table, CREATE TABLE AS SELECT and CREATE TEMPORARY VIEW."""
+"""CREATE TABLE (with LOCATION it registers an external table), CREATE TABLE AS SELECT and CREATE TEMPORARY VIEW."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def create_table(session: Session, statement: Statement) -> Rows:
     """Run CREATE [OR REPLACE] TABLE [IF NOT EXISTS], with or without AS SELECT or LIKE.
 
-    The spelling is Spark's, Trino's or Flink's. There are no rows; of AS SELECT the counts of inserted rows.
+    The spelling is Spark's, Trino's or Flink's. The result has no rows; with AS SELECT it is one row of counts.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, NOT_SUPPORTED, INVALID_TABLE_PROPERTY, ...
@@ -91,7 +91,7 @@ def create_table(session: Session, statement: Statement) -> Rows:
 
 
 class _TableClauses(TypedDict):
-    """What a statement says of a table but for its columns."""
+    """The clauses of a CREATE TABLE, except for its columns."""
 
     primary_key: list[str]
     partition_by: list[str]
@@ -100,7 +100,7 @@ class _TableClauses(TypedDict):
 
 
 def _table_to_replace(session: Session, create: exp.Create, name: TableName) -> Table | None:
-    """Return the table whose rows CREATE OR REPLACE replaces; None for another statement, and without the table."""
+    """Return the table that CREATE OR REPLACE replaces; None for another statement, or if there is no such table."""
     if not create.args.get("replace"):
         return None
     if create.args.get("exists"):
@@ -269,7 +269,7 @@ def create_view(session: Session, statement: Statement) -> Rows:
 
 
 def _register(rows: DataFrame, view: str, is_global: bool, replace: bool) -> None:
-    name = quoted(view)  # which Spark parses
+    name = quoted(view)  # quoted, since Spark parses the name
     if is_global:
         rows.createOrReplaceGlobalTempView(name) if replace else rows.createGlobalTempView(name)
     else:
@@ -277,7 +277,9 @@ def _register(rows: DataFrame, view: str, is_global: bool, replace: bool) -> Non
 
 
 def cache(session: Session, statement: Statement) -> Rows:
-    """Run CACHE [LAZY] TABLE name [AS query]: of a query over the present versions of tables, or of a temp view.
+    """Run CACHE [LAZY] TABLE name [AS query].
+
+    It caches a query over the present versions of tables, or a temporary view.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a Trinity table.
@@ -301,12 +303,12 @@ def cache(session: Session, statement: Statement) -> Rows:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What a statement puts in the place of a table.
+    """The table that a CREATE OR REPLACE puts in the place of another one.
 
     Attributes:
-        definition: the definition that it gives to rows of some columns; of none where it names the columns itself.
-        rows: runs the query behind AS anew, and returns its rows; None without a query.
-        query: the query's text; None without one, and for WITH NO DATA.
+        definition: returns the new definition for the rows of the query (None without a query).
+        rows: runs the query after AS at each call, and returns its rows; None without a query.
+        query: the query's text; None without a query, and for WITH NO DATA.
     """
 
     definition: Callable[[Any], TableDefinition]
@@ -315,9 +317,9 @@ class Replacement:
 
 
 def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
-    """Put another table in the place of one, or other rows into one that is defined alike; in one commit.
+    """Replace a table in one commit; only its rows, if the new definition equals the present one.
 
-    The result is one row of counts; no rows without a query.
+    The result is one row of counts; without a query it has no rows.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a table that Trinity did not make; as CREATE TABLE, or INSERT OVERWRITE.
@@ -325,7 +327,7 @@ def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
     check_owned(lambda: table, "CREATE OR REPLACE")
 
     def attempt() -> Rows | None:
-        seen = table.splits()  # before the query is: it may read the table
+        seen = table.splits()  # pinned before the query runs, since that may read the table
         rows = wanted.rows() if wanted.rows else None
         definition, now = wanted.definition(rows), seen.definition
         if _facts(now) == _facts(definition) and (wanted.query is None or not now.keyed):
@@ -342,7 +344,7 @@ def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
 
 
 def _facts(definition: TableDefinition) -> tuple[Any, ...]:
-    """Return what CREATE TABLE says of a table."""
+    """Return the parts of a definition that CREATE TABLE states, to compare two definitions."""
     columns = [Column(c.name, c.type, c.nullable, c.default, c.comment) for c in definition.visible]
     options = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
     return columns, definition.primary_key, definition.partition_by, options, definition.checks
@@ -358,7 +360,7 @@ def _register_table(
     exists: bool,
     query: bool,
 ) -> None:
-    """Register the table of a CREATE TABLE with a location; without declared columns it has its own.
+    """Register the table of a CREATE TABLE with a location. ``columns`` are empty, or must be those of the table.
 
     Raises:
         TrinityError: NOT_SUPPORTED for AS SELECT; INVALID_ARGUMENTS where the statement and the table differ in their

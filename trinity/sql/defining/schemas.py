@@ -1,4 +1,4 @@
-"""Schemas, USE and DROP."""
+"""CREATE SCHEMA, USE and DROP."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def use(session: Session, statement: Statement) -> Rows:
 
 
 def drop(session: Session, statement: Statement) -> Rows:
-    """Run DROP TABLE and DROP SCHEMA; Spark runs DROP VIEW.
+    """Run DROP TABLE and DROP SCHEMA; pass DROP VIEW on to Spark.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, SCHEMA_NOT_EMPTY; NOT_SUPPORTED for anything else.

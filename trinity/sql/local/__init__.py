@@ -1,1 +1,1 @@
-"""SQL queries in this process: expressions by Trinity over Arrow data; joins, groups and orders by DuckDB."""
+"""SQL queries in this process: Trinity evaluates expressions over Arrow data; DuckDB joins, groups and sorts."""

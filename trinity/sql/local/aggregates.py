@@ -1,7 +1,7 @@
 """Aggregate functions whose values DuckDB computes as Spark does.
 
-They are the same bit by bit, but for those that depend on the order of the rows, in Spark as here: totals of FLOAT and
-DOUBLE, and what is made of them. These are computed only where the caller asks for this process (L1).
+The values are equal to the last bit, except for those that depend on the order of the rows, in Spark as here: sums of
+FLOAT and DOUBLE, and values computed from them. These are computed only with ``engine="local"`` (L1).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ BIGINT: Final = DataType("bigint")
 _ORDERED: Final = (
     *WHOLE, *FLOATS, "decimal", "string", "char", "varchar", "date", "timestamp", "timestamp_ntz", "boolean",
 )  # fmt: skip
-"""Types whose values DuckDB compares and orders as Spark does."""
+"""Names of types whose values DuckDB compares and orders as Spark does."""
 _MOST_DIGITS: Final = 28
-"""Digits of the widest DECIMAL whose sum is sure to have 38, which is what Spark makes of it."""
+"""Precision of the widest DECIMAL whose sum fits Spark's type of the sum: ten digits more, at most 38."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Aggregate:
 
     Attributes:
         function: DuckDB's function.
-        arguments: the expressions that it takes; none for the rows themselves.
+        arguments: the expressions that it takes; none for ``count(*)``.
         distinct: whether it takes each value once.
-        exact: whether it sums whole numbers in DOUBLE, whose order does not matter.
-        any_order: whether its value may depend on the order of the rows.
+        exact: whether it sums whole numbers as DOUBLE, so that the order of the rows does not matter.
+        any_order: whether a value that depends on the order of the rows is allowed.
     """
 
     function: str
@@ -44,7 +44,7 @@ class Aggregate:
     any_order: bool = False
 
     def type_of(self, arguments: Sequence[DataType]) -> DataType:
-        """Return the type of its values in Spark, by those of its arguments. Raises Refused."""
+        """Return Spark's type of the call for arguments of these types. Raises Refused if only Spark computes it."""
         if VOID in arguments:
             raise Refused(f"only Spark computes {self.function} of a NULL without type")
         if self.function == "count":
@@ -80,7 +80,13 @@ class Aggregate:
         raise Refused(f"only Spark computes {self.function} of {argument}")
 
     def text(self, fields: Sequence[str], kind: DataType, over: str = "") -> str:
-        """Return its text in DuckDB's SQL: over fields, cast to a type, over a window."""
+        """Return the call in DuckDB's SQL.
+
+        Args:
+            fields: the columns with the values of the arguments.
+            kind: the type of the call.
+            over: the OVER clause of a window function; empty for an aggregate.
+        """
         inner, once = "".join(fields[:1]) or "*", "DISTINCT " if self.distinct else ""
         if self.function in _BY:
             return f"{_BY[self.function]}({inner}, {fields[1]})"
@@ -96,7 +102,7 @@ def _has_floats(kind: DataType) -> bool:
 
 
 _BY: Final = {"max_by": "arg_max_null", "min_by": "arg_min_null"}
-"""Function of Spark of the row with an extreme -> DuckDB's, which returns a NULL of that row, too."""
+"""Spark's function of the row with the largest or smallest value -> DuckDB's variant that also returns NULL."""
 _FUNCTIONS: Final[dict[type[exp.Expr], str]] = {
     exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.ArrayAgg: "list",
     exp.ArrayUniqueAgg: "list", exp.ArgMax: "max_by", exp.ArgMin: "min_by",
@@ -111,7 +117,10 @@ _OF_ORDER: Final[dict[type[exp.Expr], str]] = {
 
 
 def aggregate_of(node: exp.AggFunc, *, any_order: bool) -> Aggregate:
-    """Return the call of an aggregate function; ``any_order`` if its value may depend on the order of the rows."""
+    """Return the call of an aggregate function. Raises Refused for one that only Spark computes.
+
+    ``any_order`` allows values that depend on the order of the rows.
+    """
     function, by = _FUNCTIONS.get(type(node)), node.args.get("expression")
     if function is None and any_order:
         function = _OF_ORDER.get(type(node))
@@ -139,6 +148,6 @@ _WHY_NOT: Final = ", whose last digits depend on the order of the rows; engine='
 
 
 def as_one_value(kind: DataType) -> None:
-    """Refuse a type whose values DuckDB may compare in another way than Spark, as those that have parts."""
+    """Refuse a type whose values DuckDB may compare in another way than Spark, such as a struct or an array."""
     if kind.name not in _ORDERED:
         raise Refused(f"only Spark tells which values of {kind} are the same")

@@ -1,4 +1,4 @@
-"""Names for columns of a subquery, where Spark would make one of an expression and nobody sees it."""
+"""Names for unnamed columns of a subquery: Spark derives them from the expressions, but here nobody sees them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def with_column_names(query: exp.Expr) -> exp.Expr:
 
 
 def _unnamed(query: exp.Expr) -> Iterator[tuple[int, exp.Expr]]:
-    """Yield the columns of a query whose names Spark would make, with their indexes."""
+    """Yield index and expression of each column of a query that has no name of its own."""
     for select in _selects(query):
         for number, column in enumerate(select.expressions):
             if not isinstance(column, exp.Alias | exp.Column | exp.Star):
@@ -28,7 +28,7 @@ def _unnamed(query: exp.Expr) -> Iterator[tuple[int, exp.Expr]]:
 
 
 def _selects(query: exp.Expr) -> Iterator[exp.Select]:
-    """Yield the SELECTs whose rows are a query's."""
+    """Yield the SELECTs whose rows make up a query's: one, or several for a UNION and the like."""
     if isinstance(query, exp.Select):
         yield query
     elif isinstance(query, exp.Subquery):

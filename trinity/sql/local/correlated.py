@@ -1,4 +1,7 @@
-"""A correlated subquery, as rows that are found by keys: the expressions that its WHERE equates with the outer row."""
+"""Correlated subqueries, computed once for all outer rows, which then find their rows by keys.
+
+The keys are the expressions that the WHERE of the subquery equates with columns of the outer row.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ class OuterQuery:
     """The columns of the outer query that a subquery may name.
 
     Attributes:
-        named: returns the column of the outer query that a name means: (number of parts that name it, the column, None
-            where only Spark knows it). None for a name that is no column.
-        has: returns True for a bare name of one of its columns.
-        tables: names, in lower case, of what the subquery selects from.
+        named: returns the column of the outer query that a name means: (number of parts that name it, the column).
+            The column is None if only Spark knows it; the result is None for a name that is no column.
+        has: returns True for the bare name of a column of the outer query.
+        tables: names, in lower case, of the tables and queries in the FROM of the subquery.
         columns: names, in lower case, of the columns of these.
     """
 
@@ -50,7 +53,11 @@ class OuterQuery:
         return self.named(names) is not None
 
     def key(self, part: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-        """Return (what a row of the subquery has, what that equals in the outer row). Raises Refused."""
+        """Return (expression over the subquery's rows, expression over the outer row) that a condition equates.
+
+        Raises:
+            Refused: for a condition that is no such equality.
+        """
         for own, other in equal_sides(part):
             theirs = list(other.find_all(exp.Column))
             of_one_side = len(self.columns_in(other)) == len(theirs) and not self.columns_in(own)
@@ -59,7 +66,7 @@ class OuterQuery:
         raise Refused("a subquery names a column of the outer query otherwise than in an equality")
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
-        """Return a column of the outer row as the engine names it; other nodes as they are."""
+        """Return a column of the outer row under its name in the engine; return other nodes as they are."""
         if not isinstance(node, exp.Column):
             return node
         found = self.named([part.name for part in node.parts])
@@ -71,12 +78,13 @@ class OuterQuery:
 
 @dataclass(frozen=True)
 class _Correlated:
-    """A query whose rows are found by keys, which are its first columns.
+    """A correlated subquery as a query over all outer rows, whose first columns are the keys.
 
     Attributes:
         query: the query of all rows that some outer row may see.
-        keys: the expressions over the outer row that its keys equal.
-        of_none: the query of the value that no rows have; None where that is NULL, or nothing.
+        keys: for each key, the expression over the outer row that equals it.
+        of_none: the query of the aggregates over no rows, for outer rows that find none; None where that is NULL, or no
+            row.
     """
 
     query: exp.Select
@@ -84,7 +92,7 @@ class _Correlated:
     of_none: exp.Select | None
 
     def rows_of(self, name: str) -> exp.Select:
-        """Return the query of the rows that the outer row sees, out of rows of some name."""
+        """Return the query of the rows that the outer row sees; ``name`` is the name of the rows of ``query``."""
         pairs = [exp.EQ(this=exp.column(_key(n), table=name), expression=key) for n, key in enumerate(self.keys)]
         return _all_of(name).where(*pairs)
 
@@ -100,18 +108,18 @@ def rows_seen(
     names_in: Callable[[exp.Select], Sequence[str]],
     hold: Callable[[exp.Expr], str],
 ) -> exp.Expr:
-    """Return a query of a subquery's rows, those that the outer row sees, out of rows that are kept.
+    """Run a subquery once, and return a query that selects from its rows those that the outer row sees.
 
     Args:
         tree: the subquery.
         word: the keyword before it: EXISTS, IN, or another one where it is a value.
         outer: the columns of the outer query.
         names_in: returns the names of the columns of a query.
-        hold: keeps the rows of a query, and returns their name.
+        hold: runs a query, keeps its rows, and returns their name.
 
     Raises:
         TrinityError: as a query.
-        Refused: where only Spark runs it.
+        Refused: for a subquery that only Spark can run.
     """
 
     def held(query: exp.Expr) -> str:
@@ -142,7 +150,7 @@ def rows_seen(
 
 
 def _correlated(tree: exp.Select, outer: OuterQuery, word: str) -> _Correlated | None:
-    """Return a query with WHERE as one whose rows are found by keys; None where it is about itself alone."""
+    """Return a subquery as one whose rows are found by keys; None if its WHERE names no column of the outer query."""
     parts = list(conjuncts(tree.args["where"].this))
     keys = [outer.key(part) for part in parts if outer.columns_in(part)]
     rest = [part for part in parts if not outer.columns_in(part)]

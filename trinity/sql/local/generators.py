@@ -22,11 +22,13 @@ _ROWS_AT_ONCE: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Generated:
-    """The rows that a function makes of each row.
+    """The rows that EXPLODE or POSEXPLODE makes of each source row.
 
     Attributes:
-        node: the function, whose ``this`` is an array or a map.
-        outer: True where NULL, and what has no items, makes a row of NULLs, too.
+        node: the call of the function.
+        value: its argument, an array or a map.
+        outer: True to make one row of NULLs of a NULL, and of a value without items.
+        columns: the columns that the function adds.
     """
 
     node: exp.Expr
@@ -38,10 +40,17 @@ class Generated:
     def of(
         cls, node: exp.Expr, value: Compiled, names: Sequence[str], qualifier: str = "", *, outer: bool = False
     ) -> Generated:
-        """Return what a function makes of the value of its argument. Without names the columns have their own.
+        """Return the rows that a call makes of its argument.
+
+        Args:
+            node: the call.
+            value: its argument.
+            names: names of the added columns; empty for Spark's names, such as ``pos`` and ``col``.
+            qualifier: the alias that qualifies them.
+            outer: True for LATERAL VIEW OUTER.
 
         Raises:
-            Refused: for what only Spark evaluates.
+            Refused: for a call that only Spark evaluates.
         """
         inner = {"array": ("col",), "map": ("key", "value")}.get(value.type.name)
         if inner is None or value.type.limited or node.expressions or node.find(exp.Query, exp.AggFunc, exp.Window):
@@ -75,9 +84,9 @@ class Generated:
 
 
 def _positions(given: pa.Array, *, outer: bool) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
-    """Yield, for the items of arrays, (the index of its array, its index in that, its index among all items).
+    """Yield, for runs of items: (index of the item's array, index in that array, index among all items).
 
-    With ``outer``, an array without items yields one whose indices are NULL.
+    With ``outer``, an array without items yields one entry with NULL for the latter two.
     """
     offsets = as_numpy(given.offsets).astype(np.int64)
     counts = np.where(as_numpy(pc.is_valid(given)), np.diff(offsets), 0)

@@ -16,16 +16,16 @@ _SETS: Final[dict[type[exp.Expr], str]] = {
     exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS",
 }  # fmt: skip
 _BEHIND: Final = ("rollup", "cube", "grouping_sets")
-"""Arguments of GROUP BY for the clauses after its keys: WITH ROLLUP, WITH CUBE, GROUPING SETS."""
+"""sqlglot's arguments of GROUP BY for the clauses after its keys: WITH ROLLUP, WITH CUBE, GROUPING SETS."""
 
 
 @dataclass(frozen=True)
 class GroupBy:
-    """A clause in DuckDB's SQL.
+    """A GROUP BY in DuckDB's SQL.
 
     Attributes:
         text: the clause; empty for one group of all rows.
-        sets: the fields of the keys, in their order, where groups are by some of them; else none.
+        sets: the fields of all keys of grouping sets, in their order; empty for a GROUP BY without sets.
     """
 
     text: str
@@ -33,7 +33,7 @@ class GroupBy:
 
     @classmethod
     def of(cls, clause: exp.Group, field: Callable[[exp.Expr], str]) -> GroupBy:
-        """Return a clause whose keys have fields. Raises Refused for what only Spark groups by."""
+        """Return a GROUP BY for DuckDB; ``field`` returns the field of a key. Raises Refused if only Spark runs it."""
         behind = [node for name in _BEHIND for node in clause.args.get(name) or ()]
         parts = [*clause.expressions, *behind]
         sets = [part for part in parts if type(part) in _SETS]
@@ -58,14 +58,14 @@ class GroupBy:
             keys = list(dict.fromkeys([*keys, *(key for fields in named for key in fields)]))
         if not keys:
             raise Refused("only Spark groups by no keys")
-        # of no rows Spark makes no groups, not even that of all rows
+        # Spark makes no groups of an empty input, not even the total; DuckDB makes one, which HAVING removes
         text = ", ".join([*before, f"{_SETS[type(given)]} ({', '.join(listed)})"])
         return cls(f" GROUP BY {text} HAVING count(*) > 0", keys)
 
     def grouping(self, node: exp.Expr, fields: Sequence[str | None]) -> tuple[DataType, str]:
-        """Return the type of GROUPING, or of GROUPING_ID, and its text in DuckDB's SQL. Raises Refused.
+        """Return the type of GROUPING or GROUPING_ID, and its text in DuckDB's SQL. Raises Refused.
 
-        A named key that is not among the groups has no field.
+        ``fields`` are those of the keys that the call names: None for one that GROUP BY does not have.
         """
         one = isinstance(node, exp.Grouping)
         if not self.sets or not {*fields} <= {*self.sets} or (one and len(fields) != 1):
@@ -77,7 +77,7 @@ class GroupBy:
 
 
 def keys_replaced(clause: exp.Group, meant: Callable[[exp.Expr], exp.Expr]) -> exp.Group:
-    """Return a clause whose keys are replaced. Raises Refused for other parts of it."""
+    """Return a GROUP BY with each key replaced by ``meant`` of it. Raises Refused for further clauses."""
     refuse_other_clauses(clause, "expressions", *_BEHIND)
 
     def replaced(part: exp.Expr) -> exp.Expr:

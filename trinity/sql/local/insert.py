@@ -1,4 +1,4 @@
-"""Rows of a query as those of an INSERT, where Arrow's casts store them as Spark's store assignment does."""
+"""INSERT of a query's rows in this process, where Arrow's casts give the values of Spark's store assignment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trinity.spi import Column, DataType, parse_type
 from trinity.sql.local.relations import Relation
 
 _EXACT: Final = ("tinyint", "smallint", "int", "float", "decimal")
-"""Types whose values a DOUBLE holds, or the nearest number to them."""
+"""Types whose values Arrow casts to the same DOUBLE as Spark."""
 
 
 def reader_with_names(relation: Relation, names: Sequence[str]) -> pa.RecordBatchReader:
@@ -26,7 +26,7 @@ def reader_with_names(relation: Relation, names: Sequence[str]) -> pa.RecordBatc
 
 
 def with_names(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
-    """Return a stream under other names."""
+    """Return a stream of record batches with other column names."""
     schema = pa.schema([pa.field(name, field.type) for name, field in zip(names, rows.schema, strict=True)])
     return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(p.columns, schema=schema) for p in rows))
 
@@ -34,7 +34,7 @@ def with_names(rows: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBat
 def with_field_names(
     rows: pa.RecordBatchReader, columns: Sequence[Column], types: Sequence[DataType]
 ) -> pa.RecordBatchReader:
-    """Return a stream whose structs have the columns' names of fields where they have none of their own."""
+    """Return a stream whose structs take field names from the table's columns, where ``types`` has none."""
     named = [placed(source, parse_type(column.type)) for column, source in zip(columns, types, strict=True)]
     if named == [*types]:
         return rows
@@ -52,7 +52,7 @@ def with_field_names(
 
 
 def why_only_spark_stores(columns: Sequence[Column], types: Sequence[DataType], *, by_name: bool) -> NotLocal | None:
-    """Return why only Spark can store values of the types in the columns; None when this process can."""
+    """Return the reason why only Spark can store values of these types in the columns; None if this process can."""
     for column, given in zip(columns, types, strict=True):
         wanted = parse_type(column.type)
         source = given if by_name else placed(given, wanted)
@@ -62,7 +62,7 @@ def why_only_spark_stores(columns: Sequence[Column], types: Sequence[DataType], 
 
 
 def _casts_as_spark_assigns(source: DataType, wanted: DataType) -> bool:
-    """Return True where Arrow's cast gives what Spark's assignment does; also where both refuse the type."""
+    """Return whether Arrow's cast gives the same values as Spark's store assignment; True if both refuse the type."""
     if source in (wanted, VOID) or (source.name in TEXTS and wanted.name in TEXTS):
         return True
     if source.nested and source.name == wanted.name:

@@ -1,4 +1,4 @@
-"""Joins: DuckDB compares columns of both sides, which are computed before."""
+"""Joins: this process computes expressions of both sides as columns, and DuckDB joins by comparing these."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _WORDS: Final = {
     **{(side, outer): side for side in ("LEFT", "RIGHT", "FULL") for outer in ("", "OUTER")},
     **{(side, kind): kind for side in ("", "LEFT") for kind in ("SEMI", "ANTI")},
 }  # fmt: skip
-"""(side, kind) -> DuckDB's word."""
+"""sqlglot's (side, kind) of a join -> DuckDB's keyword."""
 _OPERATORS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
 }  # fmt: skip
 """Comparison -> DuckDB's operator."""
 _FILTERED: Final = {"left": ("INNER", "CROSS", "RIGHT", "SEMI"), "right": ("INNER", "CROSS", "LEFT", "SEMI", "ANTI")}
-"""Side -> the joins around which its rows may be left out before."""
+"""Side -> the joins whose condition on that side alone may filter its rows before the join."""
 
 
 def word_of(join: exp.Join) -> str | None:
@@ -48,10 +48,10 @@ class On:
     """The condition of a join.
 
     Attributes:
-        pairs: expressions of the left rows and of the right ones, and DuckDB's operator that compares them.
-        of_left: what else it says of the left rows.
-        of_right: what else it says of the right ones.
-        of_both: what else it says of both.
+        pairs: comparisons of both sides: expression of the left rows, DuckDB's operator, expression of the right rows.
+        of_left: other conditions on the left rows alone.
+        of_right: other conditions on the right rows alone.
+        of_both: other conditions on both.
     """
 
     pairs: list[tuple[Compiled, str, Compiled]]
@@ -61,7 +61,7 @@ class On:
 
     @classmethod
     def of(cls, parts: Iterable[exp.Expr], left: Scope, right: Scope, timezone: _Timezone) -> On:
-        """Return the condition whose parts AND joins. Raises Refused."""
+        """Return the condition whose parts are joined by AND. Raises Refused for one that only Spark evaluates."""
         found = cls([], [], [], [])
         for part in _split(parts):
             if (pair := _pair(part, left, right, timezone)) is not None:
@@ -85,7 +85,7 @@ class On:
 
     @classmethod
     def within(cls, parts: Iterable[exp.Expr], left: Scope, right: Scope, timezone: _Timezone) -> On:
-        """Return those comparisons of a later condition by which both sides are joined; of the others nothing."""
+        """Return the comparisons of both sides among the parts of a later WHERE; leave out other parts."""
         found = cls([], [], [], [])
         for part in _split(parts):
             try:
@@ -97,7 +97,7 @@ class On:
         return found
 
     def applied(self, word: str, left: Relation, right: Relation) -> tuple[Relation, Relation, str]:
-        """Return both sides with the columns that the join compares, and its text in DuckDB's SQL after the left side.
+        """Return both sides with the columns that the join compares, and the join in DuckDB's SQL, from its keyword on.
 
         Raises:
             Refused: for an outer join by a condition of both sides that is no comparison.
@@ -126,7 +126,7 @@ def _flagged(rows: Relation, conditions: Sequence[Compiled], *, before: bool) ->
 
 
 def _split(parts: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
-    """Yield the parts of a condition, BETWEEN as the two comparisons that it is."""
+    """Yield the parts of a condition that AND joins; split BETWEEN into two comparisons."""
     for part in parts:
         if isinstance(part, exp.Between) and not part.args.get("symmetric"):
             yield exp.GTE(this=part.this.copy(), expression=part.args["low"].copy())
@@ -136,7 +136,7 @@ def _split(parts: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
 
 
 def _pair(part: exp.Expr, left: Scope, right: Scope, timezone: _Timezone) -> tuple[Compiled, str, Compiled] | None:
-    """Return what a comparison of both sides compares; None for another part of a condition."""
+    """Return (left value, operator, right value) of a comparison of both sides; None for another condition."""
     operator = type(part)
     if operator not in _OPERATORS or not all(side.find(exp.Column) for side in (part.this, part.expression)):
         return None
@@ -159,7 +159,11 @@ def _found(name: str, scope: Scope) -> exp.Expr:
 
 
 def _side(tree: exp.Expr, left: Scope, right: Scope) -> str:
-    """Return which rows of a join an expression is about: left, right, both. Raises Refused where that is not known."""
+    """Return the side of a join whose columns an expression names: left, right or both.
+
+    Raises:
+        Refused: for an expression without columns, or with a column that neither or each side has.
+    """
     columns = list(tree.find_all(exp.Column))
     of_left, of_right = ([scope.has(c.text("table"), c.name) for c in columns] for scope in (left, right))
     if not columns or not all(one != other for one, other in zip(of_left, of_right, strict=True)):
@@ -168,7 +172,7 @@ def _side(tree: exp.Expr, left: Scope, right: Scope) -> str:
 
 
 def _compared(one: Compiled, other: Compiled, timezone: _Timezone) -> tuple[Compiled, Compiled]:
-    """Return both sides of a comparison in one type. Raises Refused for types that only Spark compares."""
+    """Return both sides of a comparison, cast to one type. Raises Refused for types that only Spark compares."""
     as_one_value(one.type)
     as_one_value(other.type)
     if one.type == other.type:
@@ -181,7 +185,7 @@ def _compared(one: Compiled, other: Compiled, timezone: _Timezone) -> tuple[Comp
 
 
 def _certain(found: Compiled | NotLocal) -> Compiled:
-    """Return an expression of a join. Raises Refused for one that may fail: it depends on the plan for which rows."""
+    """Return an expression of a join. Raises Refused for one that may fail: which rows it sees depends on the plan."""
     if or_refuse(found).may_fail:
         raise Refused("only Spark joins by an expression that may fail")
     return or_refuse(found)

@@ -1,4 +1,4 @@
-"""Refusals of clauses of a query that only Spark runs."""
+"""The refusal of clauses that only Spark runs."""
 
 from __future__ import annotations
 

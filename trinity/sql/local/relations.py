@@ -1,7 +1,7 @@
-"""Rows on their way through a query: streams of Arrow pages, and queries of DuckDB over such streams.
+"""The rows of each step of a query: streams of Arrow pages, and queries of DuckDB over such streams.
 
-DuckDB joins, groups, sorts and drops duplicates, all by bare columns. It evaluates no expression, so that no value is
-its own: expressions are computed before, over Arrow pages.
+DuckDB joins, groups, sorts and drops duplicates, all by bare columns. Expressions are computed before, over Arrow
+pages, so that no value depends on how DuckDB evaluates it.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def new_field() -> str:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows with columns, whose ``field`` is their name in pages and queries."""
+    """Rows with columns. The ``field`` of a column is its name in pages and queries."""
 
     columns: tuple[ScopeColumn, ...]
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns under their fields, in the types that a table has."""
+        """The Arrow schema of the pages: the fields of the columns, with the types that tables store."""
         return _schema(self.columns)
 
 
 @dataclass(frozen=True)
 class Pages(_Rows):
-    """Rows that this process computes; ``open`` returns the pages from the first on."""
+    """Rows that this process computes. Each call of ``open`` returns all pages, from the first on."""
 
     open: Callable[[], Iterator[pa.RecordBatch]]
 
@@ -63,7 +63,12 @@ class Pages(_Rows):
 
 @dataclass(frozen=True)
 class Query(_Rows):
-    """Rows that DuckDB computes; ``inputs`` are those that the query names."""
+    """Rows that DuckDB computes.
+
+    Attributes:
+        text: the query.
+        inputs: name in the query -> the rows that it stands for.
+    """
 
     text: str
     inputs: Mapping[str, Pages]
@@ -73,7 +78,7 @@ class Query(_Rows):
         return self
 
     def over(self, text: str, columns: Sequence[ScopeColumn], *others: Query) -> Query:
-        """Return a query over this one, which is ``{0}`` in its text, and over others, ``{1}`` and so on."""
+        """Return a query over this one, which ``text`` names ``{0}``, and over others, ``{1}`` and so on."""
         parts = [f"({query.text}) AS q{number}" for number, query in enumerate((self, *others))]
         inputs = {name: rows for query in (self, *others) for name, rows in query.inputs.items()}
         return Query(tuple(columns), text.format(*parts), inputs)
@@ -111,12 +116,12 @@ def _schema(columns: Sequence[ScopeColumn]) -> pa.Schema:
 
 
 def _cast(found: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return what DuckDB gives as a type of a table; NULLs without type have one of its own there."""
+    """Cast a column that DuckDB returns to the type of a table. DuckDB gives a type to NULLs that have none here."""
     return pa.nulls(len(found)) if pa.types.is_null(kind) else found.cast(kind)
 
 
 def _interruptible(connection: DuckDBPyConnection, work: Future[_T]) -> _T:
-    """Wait for work of DuckDB's in another thread. Python sees Ctrl-C meanwhile, and DuckDB is told to stop."""
+    """Wait for work of DuckDB in another thread, so that Ctrl-C is noticed, and then interrupts DuckDB."""
     try:
         return work.result()
     except BaseException:
@@ -148,7 +153,7 @@ Relation = Pages | Query
 def projected(
     relation: Relation, values: Sequence[tuple[ScopeColumn, Compiled]], condition: Compiled | None = None
 ) -> Relation:
-    """Return expressions, at least one, of the rows for which a condition is true, under the columns of the result."""
+    """Return the values of expressions, at least one, for the rows that meet a condition, under the given columns."""
     columns = tuple(column for column, _ in values)
     if condition is None and isinstance(relation, Query) and all(value.column for _, value in values):
         listed = ", ".join(f"{_only(value.fields)} AS {column.field}" for column, value in values)
@@ -188,7 +193,7 @@ def with_values(relation: Relation, values: Sequence[Compiled]) -> tuple[Relatio
 
 
 def cast_to(relation: Relation, kinds: Sequence[DataType], timezone: Callable[[], str]) -> Relation:
-    """Return the rows cast to the types to which Spark widens theirs."""
+    """Return the rows with each column cast to the type to which Spark widens it."""
     if [column.type for column in relation.columns] == list(kinds):
         return relation
     columns = [replace(c, field=new_field(), type=kind) for c, kind in zip(relation.columns, kinds, strict=True)]
@@ -207,7 +212,7 @@ def _only(fields: frozenset[str]) -> str:
 
 
 def limited(relation: Relation, limit: int, offset: int = 0) -> Relation:
-    """Return a slice of the rows, in their order if they have one; a stream is read no further than needed."""
+    """Return a slice of the rows, in their order if they have one. Read a stream only as far as needed."""
     if isinstance(relation, Query):
         return relation.over(f"SELECT * FROM {{0}} LIMIT {limit} OFFSET {offset}", relation.columns)
 

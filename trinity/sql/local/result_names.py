@@ -1,4 +1,4 @@
-"""Names that Spark gives the columns of a SELECT for which it names none: the expression, as Spark prints it."""
+"""The names that Spark gives to columns of a SELECT without an alias: the expressions, as Spark prints them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trinity.syntax.parse import WRITTEN, tokenize
 
 
 def column_name(node: exp.Expr, columns: Sequence[ScopeColumn]) -> str:
-    """Return the name that Spark gives a column of a SELECT. Raises Refused where it is not known here.
+    """Return the name that Spark gives a column of a SELECT. Raises Refused for an expression not printed here.
 
     Args:
         node: the expression of the SELECT list, as it was parsed.
-        columns: those that it may name.
+        columns: the columns that the expression may name.
     """
     if isinstance(node, exp.Alias):
         if not isinstance(node.args["alias"], exp.Identifier):
@@ -45,10 +45,10 @@ class _Unprintable(Exception):
 
 
 class _Printer:
-    """Spark's text of an expression, after its ``toPrettySQL``: operators in parentheses, no implicit casts.
+    """A printer of expressions as Spark's ``toPrettySQL`` prints them: operators in parentheses, no implicit casts.
 
     Args:
-        columns: those that it may name.
+        columns: the columns that expressions may name.
     """
 
     def __init__(self, columns: Sequence[ScopeColumn]) -> None:
@@ -66,7 +66,7 @@ class _Printer:
     def _operator(self, node: exp.Expr) -> str:
         sides = [node.this, node.expression]
         if isinstance(node, _ARITHMETIC) and any(map(self._may_be_time, sides)):
-            raise _Unprintable  # of days and intervals Spark makes functions
+            raise _Unprintable  # Spark prints arithmetic of days and intervals as functions
         if isinstance(node, _COMPARISONS) and any(_is_fraction(side) for side in sides):
             raise _Unprintable  # Spark rounds the number to the type of the other side
         found = f"({self.text(node.this)} {_OPERATORS[type(node)]} {self.text(node.expression)})"
@@ -80,20 +80,20 @@ class _Printer:
         return any(map(self._may_be_time, node.iter_expressions()))
 
     def column(self, node: exp.Expr) -> str:
-        """Return a column's name; of a struct's field Spark prints the struct, too."""
+        """Return a column's name. Refuse a struct's field, for which Spark prints the struct, too."""
         table = node.text("table").lower()
         if node.args.get("db") or node.name.lower() not in self._types or (table and table not in self._tables):
             raise _Unprintable
         return node.name
 
     def literal(self, node: exp.Expr) -> str:
-        """Return a literal's text; other numbers than 12 and 1.5 are printed as what they are read as."""
+        """Return a literal's text. Refuse numbers not written like 12 or 1.5, which Spark prints in another form."""
         if not node.args["is_string"] and not node.name.replace(".", "", 1).isdigit():
             raise _Unprintable
         return node.name
 
     def negated(self, node: exp.Expr) -> str:
-        """Return the text of a minus, which belongs to a number."""
+        """Return the text of a negation: ``-1`` for a number, else ``(- a)``."""
         inner = self.text(node.this)
         return f"-{inner}" if isinstance(node.this, exp.Literal) else f"(- {inner})"
 
@@ -127,7 +127,7 @@ class _Printer:
         return f"(NOT {found})" if node.args.get("negate") else found
 
     def case(self, node: exp.Expr) -> str:
-        """Return the text of CASE, whose value Spark compares in each WHEN."""
+        """Return the text of CASE. Spark prints ``CASE a WHEN 1`` as ``CASE WHEN (a = 1)``."""
         value, otherwise = node.this, node.args.get("default")
         found = ["CASE"]
         for branch in node.args["ifs"]:
@@ -142,7 +142,7 @@ class _Printer:
         return f"(IF({self._list(parts)}))"
 
     def cast(self, node: exp.Expr) -> str:
-        """Return the text of a CAST, but of a literal: dates and 12L are such, too."""
+        """Return the text of a CAST. Refuse a literal's: sqlglot parses ``DATE '...'`` and ``12L`` as such, too."""
         if node.args.get("safe") or isinstance(node.this, exp.Literal):
             raise _Unprintable
         return f"CAST({self.text(node.this)} AS {node.args['to'].sql(dialect=AsWritten).upper()})"
@@ -154,7 +154,7 @@ class _Printer:
         return f"{type(node).__name__.upper()}({self.text(node.this)})"
 
     def call(self, node: exp.Expr) -> str:
-        """Return the text of a function that Spark calls by the name it is written with."""
+        """Return the text of a call whose name and arguments Spark prints as they are written."""
         name, operands = str(node.this).lower(), node.expressions
         if name not in _CALLED or not operands:
             raise _Unprintable
@@ -177,7 +177,7 @@ class _Printer:
 
 
 def _keeps_signs(tree: exp.Expr, tokens: Sequence[Token]) -> bool:
-    """Return False where sqlglot leaves a plus out, or reads ``NOT a IS NULL`` as ``a IS NOT NULL``."""
+    """Return False if sqlglot dropped a unary plus, or read ``NOT a IS NULL`` as ``a IS NOT NULL``."""
     kinds = [token.token_type for token in tokens]
     tests = sum(isinstance(node.this, exp.Is) for node in tree.find_all(exp.Not))
     return kinds.count(TokenType.PLUS) == len(list(tree.find_all(exp.Add))) and tests == list(pairwise(kinds)).count(
@@ -218,9 +218,9 @@ _CALLED: Final[Mapping[str, str]] = {
     )},
     "array_agg": "collect_list", "sqrt": "SQRT", "sign": "sign",
 }  # fmt: skip
-"""Function, in lower case -> its name in Spark's text: those whose arguments Spark prints as they are written."""
+"""Function, in lower case -> its name in Spark's text. Spark prints the arguments of these as they are written."""
 _OF_NUMBERS: Final = frozenset(
     {"count", "count_if", "length", "char_length", "year", "month", "day", "dayofmonth", "hour", "minute", "second",
      "quarter", "datediff", "instr", "size"}
 )  # fmt: skip
-"""Functions of any type whose values are numbers."""
+"""Functions that return numbers, whatever the types of their arguments."""

@@ -1,4 +1,4 @@
-"""Aggregate functions in terms of those that DuckDB computes as Spark does."""
+"""Rewriting of aggregate functions into those that DuckDB computes as Spark does."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from trinity.engine.expressions import FLOATS, MEAN, WHOLE, Refused
 from trinity.spi import DataType
 
 EXACT_SUM: Final = "trinity_of_whole_numbers"
-"""Marks a SUM over DOUBLE that holds whole numbers; their order does not matter."""
+"""Key in the meta of a SUM over whole numbers as DOUBLE, whose result does not depend on their order."""
 _MOST_DIGITS_IN_DOUBLE: Final = 11
-"""Digits of the widest DECIMAL whose average Spark computes in DOUBLE."""
+"""Precision of the widest DECIMAL whose average Spark computes as DOUBLE."""
 _EXTREMES: Final[dict[str, type[exp.AggFunc]]] = {
     "bool_or": exp.Max, "some": exp.Max, "any": exp.Max, "bool_and": exp.Min, "every": exp.Min,
 }  # fmt: skip
 
 
 def simpler(tree: exp.Expr, type_of: Callable[[exp.Expr], DataType]) -> exp.Expr:
-    """Replace aggregate functions that are made of count, sum, min and max by these.
+    """Replace aggregate functions that can be computed from count, sum, min and max.
 
     Raises:
-        Refused: for types with which only Spark calculates.
+        Refused: for an average of a type that only Spark computes.
     """
 
     def replaced(node: exp.Expr) -> exp.Expr:
@@ -47,11 +47,11 @@ def _where(condition: exp.Expr, value: exp.Expr) -> exp.Case:
 
 
 _OF_KNOWN: Final = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg, exp.ArrayAgg, exp.ArrayUniqueAgg)
-"""Functions that leave NULLs out."""
+"""Functions that ignore NULL."""
 
 
 def _of_some_rows(node: exp.Filter) -> exp.Expr:
-    """Return an aggregate function with FILTER as one of NULL for the other rows, which it leaves out."""
+    """Return an aggregate function with FILTER as one without: in other rows its argument is NULL, which it ignores."""
     call: exp.Expr = node.this.copy()
     condition = node.expression.this
     taken = call.this
@@ -69,7 +69,7 @@ def _of_some_rows(node: exp.Filter) -> exp.Expr:
 
 
 def _in_window(window: exp.Window, found: exp.Expr) -> exp.Expr:
-    """Return an expression of a function's parts, each over the function's window."""
+    """Return a rewritten window function: each aggregate in it is over the window."""
     if not isinstance(found, exp.Case) and found.name != MEAN:
         window.set("this", found)
         return window
@@ -85,7 +85,7 @@ def _in_window(window: exp.Window, found: exp.Expr) -> exp.Expr:
 
 
 def _average(value: exp.Expr, kind: DataType) -> exp.Expr:
-    """Return AVG as a sum by a count, in the type that Spark takes."""
+    """Return AVG as a sum divided by a count, computed in the type that Spark uses."""
     count = exp.Count(this=value.copy())
     if kind.name in (*WHOLE, *FLOATS):
         return _unless_zero(count, exp.Div(this=_sum_of_doubles(value, kind), expression=count.copy()))

@@ -39,7 +39,7 @@ _NUMBER: Final = "trinity_reference"
 
 
 def local_query(session: Session, statement: Statement) -> Rows | NotLocal:
-    """Return the rows of a query, which are read when they are asked for, at the versions of this moment.
+    """Return the rows of a query, at the present versions of its tables. They are read when they are asked for.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, COLUMN_NOT_FOUND, TYPE_MISMATCH, ...
@@ -65,8 +65,10 @@ class LocalRows:
     """The rows of a query.
 
     Attributes:
-        references: Trinity's tables that it names.
-        reads: Trinity's tables that it reads at their newest version.
+        relation: the rows.
+        references: the Trinity tables that the query names.
+        reads: the Trinity tables that it reads at their newest version.
+        plans: the plan of each read of a table.
     """
 
     relation: Relation
@@ -81,10 +83,10 @@ class LocalRows:
 
 
 class Pinned:
-    """The versions of the tables that a statement reads, of each table one.
+    """The versions of tables that a statement reads, so that all its queries read the same.
 
     Attributes:
-        splits: name of a table, and the version that the text names -> the version that is read.
+        splits: (name of a table, version or time that the text names, None for neither) -> the version that is read.
         newest: the tables that are read at their newest version, by name.
     """
 
@@ -93,7 +95,7 @@ class Pinned:
         self.newest: dict[str, Read] = {}
 
     def of(self, reference: Reference, moment: dt.datetime | None) -> SplitSource:
-        """Return the version of a table that a query names, by its number or by the moment of its time travel."""
+        """Return the version of a table that a reference names: by its number, by ``moment``, or the newest one."""
         table, version = reference.table, reference.travel.version
         at = (str(table.name), version if moment is None else moment)
         if at not in self.splits:
@@ -106,7 +108,7 @@ class Pinned:
 
 @refusals_as_values
 def local_rows(session: Session, statement: Statement, pinned: Pinned | None = None) -> LocalRows | NotLocal:
-    """Return the rows of a query, at the versions that other queries of the same statement read, if there are any."""
+    """Return the rows of a query; ``pinned`` has the versions that other queries of the same statement read."""
     if (reason := left_to_spark(session)) is not None:
         return reason
     if not isinstance(statement.tree, exp.Query | exp.Values):
@@ -135,7 +137,7 @@ class _Tables:
         self.references = references
         self.plans: list[ReadPlan] = []
         for number, reference in enumerate(references):
-            reference.node.meta[_NUMBER] = number  # which copies of the node have, too
+            reference.node.meta[_NUMBER] = number  # in meta, since copies of the node keep it
 
     def scan(self, node: exp.Table, names: Sequence[str] | None, condition: exp.Expr | None) -> Relation:
         """Return the rows of a table that the query names, as :data:`~trinity.sql.local.select.Scan` does."""
@@ -149,15 +151,15 @@ class _Tables:
         return _rows(plan, columns)
 
     def shape(self, node: exp.Table) -> Relation:
-        """Return no rows, with the columns of a table that the query names."""
+        """Return a relation without rows that has the columns of a table that the query names."""
         columns = self._version(node).definition.visible
         return Pages(tuple(ScopeColumn(c.name, new_field(), parse_type(c.type)) for c in columns), lambda: iter(()))
 
     def _version(self, node: exp.Table) -> SplitSource:
-        """Return the version of a table that the query names. Raises Refused for what is none of Trinity's."""
+        """Return the version of a table that the query names. Raises Refused for a name that is no Trinity table."""
         number = node.meta.get(_NUMBER)
         if number is None:
-            if runs_alone(self.session) and isinstance(node.this, exp.Identifier):  # and no function of Spark
+            if runs_alone(self.session) and isinstance(node.this, exp.Identifier):  # a name, not a table function
                 raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
             raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
         reference = self.references[number]
@@ -170,7 +172,7 @@ class _Tables:
 
 
 def _unqualified(condition: exp.Expr, table: exp.Table) -> exp.Expr | None:
-    """Return a condition on one table under bare names; None where it names something else."""
+    """Return a condition with bare column names; None if it names columns of something other than the table."""
     names = ("", (table.alias or table.name).lower())
     columns = condition.find_all(exp.Column)
     if any(len(c.parts) > 2 or c.text("table").lower() not in names for c in columns):
@@ -179,7 +181,7 @@ def _unqualified(condition: exp.Expr, table: exp.Table) -> exp.Expr | None:
 
 
 def _rows(plan: ReadPlan, columns: Sequence[Column]) -> Pages:
-    """Return the rows of a plan under fields of their own."""
+    """Return the rows of a plan, under new field names."""
     shown = tuple(ScopeColumn(column.name, new_field(), parse_type(column.type)) for column in columns)
     schema = pa.schema([(c.field, c.type.to_arrow()) for c in shown])
 

@@ -1,4 +1,4 @@
-"""Queries as relations: what of Spark's SELECT this process executes, and nothing besides."""
+"""Queries compiled to relations: the part of Spark's SELECT that this process executes; it refuses everything else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ from trinity.sql.local.values import one_row, value_rows
 from trinity.sql.local.windows import Windows, ordering
 
 Scan = Callable[[exp.Table, Sequence[str] | None, exp.Expr | None], Relation]
-"""Returns the rows of a table: of some columns, all for None. It may leave out rows that do not meet a predicate."""
+"""A function that returns the rows of a table: (table, columns or None for all, condition or None) -> rows.
+
+It may leave out rows that do not meet the condition.
+"""
 
 
 def compile_query(
@@ -53,18 +56,22 @@ def compile_query(
 ) -> Relation:
     """Return the rows of a query in Spark's dialect; nothing is read yet.
 
-    ``shape`` returns no rows, with the columns of a table. Values may depend on the order of the rows, as they do in
-    Spark, with ``any_order``.
+    Args:
+        tree: the query.
+        scan: returns the rows of a table.
+        shape: returns a relation without rows that has the columns of a table.
+        timezone: returns the session's time zone.
+        any_order: True to allow values that depend on the order of the rows, as they do in Spark.
 
     Raises:
-        Refused: for what only Spark executes.
-        TrinityError: for what no table has.
+        Refused: for a query that only Spark executes.
+        TrinityError: for a table or column that does not exist.
     """
     return _Queries(scan, shape, timezone, any_order).query(tree, {})
 
 
 _Common: TypeAlias = Mapping[str, tuple[exp.CTE, Any]]
-"""Name of a WITH query in lower case -> it, and those that it may use."""
+"""Name of a WITH query in lower case -> (the query, the WITH queries that it may use)."""
 
 
 _Wanted: TypeAlias = Sequence[tuple[str, exp.Expr]]
@@ -83,7 +90,7 @@ class _Queries:
     any_order: bool
 
     def query(self, tree: exp.Expr, common: _Common) -> Relation:
-        """Return the rows of a query, whose WITH queries may use those around it."""
+        """Return the rows of a query. It may use the WITH queries around it, ``common``."""
         common = self._with(tree, common)
         if isinstance(tree, exp.Subquery):
             refuse_other_clauses(tree, "this", "with_")
@@ -108,7 +115,7 @@ class _Queries:
         return common
 
     def names_in(self, tree: exp.Expr, common: _Common) -> list[str]:
-        """Return the names of a query's columns; no table is planned to be read."""
+        """Return the names of a query's columns, without planning a read."""
         without_rows = replace(self, scan=lambda node, _names, _condition: self.shape(node))
         return [column.name for column in without_rows.query(tree, common).columns]
 
@@ -146,7 +153,7 @@ def _compared_whole(tree: exp.SetOperation, first: Relation, second: Relation) -
 
 
 def _with_one_zero(relation: Relation) -> Relation:
-    """Return rows that are compared whole, with 0.0 for -0.0 as Spark has it. Raises Refused for other types."""
+    """Return rows that DuckDB compares as Spark does: 0.0 replaces -0.0. Raises Refused for other types."""
     for column in relation.columns:
         as_one_value(column.type)
     floats = [index for index, column in enumerate(relation.columns) if column.type.name in FLOATS]
@@ -210,7 +217,7 @@ class _Select:
         return _limited(self.tree, found)
 
     def _subqueries(self, source: Relation) -> Subqueries:
-        """Return the subqueries of expressions over some rows; those that are asked for are kept."""
+        """Return the subqueries of expressions over ``source``; the rows of those that are used go into ``held``."""
         rows_of = partial(self.queries.query, common=self.common)
         names_in = partial(self.queries.names_in, common=self.common)
         return Subqueries(rows_of, names_in, Scope(source.columns), self.held)
@@ -245,7 +252,7 @@ class _Select:
         return self._predicate(self._subqueries(source).within(condition), Scope(source.columns))
 
     def _filter_by_own_conditions(self, relation: Relation, parts: Sequence[exp.Expr]) -> Relation:
-        """Leave out rows that do not meet those parts of a condition that are about this table alone."""
+        """Filter rows by those parts of a condition that name columns of this table alone."""
         scope, names = Scope(relation.columns), {c.qualifier.lower() for c in relation.columns}
         for part in parts:
             columns = list(part.find_all(exp.Column))
@@ -281,7 +288,7 @@ class _Select:
         return any(not isinstance(star.parent, exp.Count) for star in stars)
 
     def _named(self) -> list[str] | None:
-        """Return the names of all columns that the SELECT names; None for all that there are."""
+        """Return the names of all columns that the SELECT mentions; None if a star mentions all."""
         if self._stars():
             return None
         parts = [part for column in self.tree.find_all(exp.Column) for part in column.parts]
@@ -324,7 +331,7 @@ class _Select:
     # -- SELECT -----------------------------------------------------------------------------------------
 
     def _generated(self, source: Relation) -> Generated | None:
-        """Return the rows that a function of the SELECT list makes; None where there is none."""
+        """Return the rows of an EXPLODE or POSEXPLODE in the SELECT list; None without such a call."""
         nodes = [node for node in self.tree.expressions if isinstance(_unnamed(node), exp.Explode)]
         if not nodes:
             return None
@@ -392,7 +399,7 @@ class _Select:
     def _with_windows(
         self, source: Relation, condition: Compiled | None, wanted: _Wanted, order: _Order
     ) -> tuple[Relation, _Wanted, _Order]:
-        """Return the rows with the values of window functions, and what is wanted in terms of these."""
+        """Return the rows with the values of window functions, and the result's columns and order in terms of these."""
         windows = Windows(self._expression, Scope(source.columns), any_order=self.queries.any_order)
         shown = [(name, windows.within(tree)) for name, tree in wanted]
         ordered = [(windows.within(tree), words) for tree, words in order]
@@ -405,7 +412,7 @@ class _Select:
         return bool(self.tree.args.get("group")) or any(map(_aggregated, trees))
 
     def _keys(self, wanted: _Wanted, source: Relation) -> exp.Group:
-        """Return GROUP BY in terms of the rows of FROM."""
+        """Return GROUP BY with its aliases and numbers replaced by expressions over the rows of FROM."""
         clause = self.tree.args.get("group")
         if clause is None:
             return exp.Group()
@@ -417,7 +424,12 @@ class _Select:
     def _grouped(
         self, source: Relation, condition: Compiled | None, wanted: _Wanted, order: _Order
     ) -> tuple[Relation, _Wanted, _Order, Compiled | None]:
-        """Group the rows; return them, and what is wanted of them, in terms of keys and aggregates."""
+        """Group the rows.
+
+        Returns:
+            the groups; the columns and the order of the result in terms of keys and aggregates; the condition of
+            HAVING, or None.
+        """
         groups = _Groups(self, Scope(source.columns))
         groups.group(self._keys(wanted, source))
         having = self.tree.args.get("having")
@@ -432,7 +444,10 @@ class _Select:
 
 
 class _Groups:
-    """The keys and aggregates of a SELECT, each under a field of its own."""
+    """The keys and aggregates of a SELECT with groups, each under a field of its own.
+
+    ``inner`` are the columns that DuckDB groups, ``outer`` those of the groups with their text in DuckDB's SQL.
+    """
 
     def __init__(self, select: _Select, scope: Scope) -> None:
         self.select, self.scope = select, scope
@@ -442,7 +457,7 @@ class _Groups:
         self.by = GroupBy("", ())
 
     def group(self, clause: exp.Group) -> None:
-        """Take the keys of GROUP BY. Raises Refused."""
+        """Set the keys of GROUP BY. Raises Refused for keys that only Spark groups by."""
         self.by = GroupBy.of(clause, self._key)
 
     def _key(self, tree: exp.Expr) -> str:
@@ -450,7 +465,7 @@ class _Groups:
             return known
         value = self.select._expression(tree, self.scope)
         as_one_value(value.type)
-        if value.type.name in FLOATS:  # groups of 0.0 and -0.0 are one, under 0.0
+        if value.type.name in FLOATS:  # 0.0 and -0.0 are one group, whose key is 0.0
             value = replace(value, run=partial(_one_zero_of, value), column=False)
         kind, field = _result_type(value.type), new_field()
         self.inner.append((ScopeColumn(field, field, kind), value))
@@ -491,7 +506,7 @@ class _Groups:
         return self._added(kind, call.text([column.field for column in columns], kind))
 
     def _added(self, kind: DataType, text: str) -> ScopeColumn:
-        """Return a column of the groups with a value that DuckDB computes."""
+        """Add a column of the groups, which DuckDB computes by ``text``, and return it."""
         self.outer.append((ScopeColumn(field := new_field(), field, kind), text))
         return self.outer[-1][0]
 
@@ -506,7 +521,7 @@ class _Groups:
         return projected(source, self.inner, condition).query().over(text, columns)
 
     def _text(self, tree: exp.Expr) -> str:
-        """Return the text by which an expression is known as a key: names of columns in any case, with their table."""
+        """Return a text that is the same for expressions that are the same key, whatever the case of names."""
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier):
             return f"column {self.scope.find(tree.text('table'), tree.name).field}"
         return f"text {tree.sql(dialect='spark', identify=True).lower()}"
@@ -529,7 +544,7 @@ def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.
 
 
 def _plain_columns(wanted: _Wanted) -> list[exp.Expr]:
-    """Return the columns of a result by which GROUP BY ALL groups: those without aggregate functions."""
+    """Return the expressions by which GROUP BY ALL groups: the result's columns without aggregate functions."""
     plain = [tree for _, tree in wanted if not _aggregated(tree)]
     if any(tree.find(exp.Window) or not tree.find(exp.Column) for tree in plain):
         raise Refused("only Spark groups by all of constants and window functions")
@@ -541,24 +556,24 @@ def _over_window(node: exp.Expr) -> bool:
 
 
 def _aggregated(tree: exp.Expr) -> bool:
-    """Return True for an expression with an aggregate function of groups."""
+    """Return whether an expression has an aggregate function that is not a window function."""
     return any(not _over_window(node) for node in tree.find_all(exp.AggFunc))
 
 
 def _names_some(part: exp.Expr, views: Sequence[exp.Lateral]) -> bool:
-    """Return True where a part of a condition may name a column of a LATERAL VIEW."""
+    """Return whether a part of a condition may name a column of a LATERAL VIEW."""
     names = {name.name.lower() for view in views for name in view.find_all(exp.Identifier)}
     names |= {"pos", "col", "key", "value"} if views else set()
     return any(names & {part.name.lower() for part in column.parts} for column in part.find_all(exp.Column))
 
 
 def _unnamed(node: exp.Expr) -> exp.Expr:
-    """Return an expression of a SELECT list without its name, or its names."""
+    """Return an expression of a SELECT list without its alias or aliases."""
     return node.this if isinstance(node, exp.Alias | exp.Aliases) else node
 
 
 def _result_position(tree: exp.Expr, wanted: _Wanted) -> int:
-    """Return the index of what ORDER BY of a SELECT DISTINCT means: a column of the result, by name or number."""
+    """Return the index of the result's column that an expression of ORDER BY names, or gives by number."""
     if isinstance(tree, exp.Literal):
         return int(tree.name) - 1
     indexes = [index for index, (name, _) in enumerate(wanted) if name.lower() == tree.name.lower()]
@@ -574,7 +589,7 @@ def _limit(tree: exp.Expr) -> str:
 
 
 def _limited(tree: exp.Expr, found: Relation) -> Relation:
-    """Return the rows of a query's LIMIT and OFFSET, unless its ORDER BY has taken them."""
+    """Apply a query's LIMIT and OFFSET, unless they were applied together with its ORDER BY."""
     limit, offset = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
     if (limit is None and offset is None) or tree.args.get("order"):
         return found
@@ -601,9 +616,9 @@ def _number(clause: exp.Expr | None) -> int | None:
 
 
 def _resolve_aliases(node: exp.Expr, wanted: _Wanted, source: Relation, *, outer: bool) -> exp.Expr:
-    """Return what an expression of GROUP BY, HAVING or ORDER BY means, which may name columns of the result.
+    """Replace numbers and names of the result's columns in an expression of GROUP BY, HAVING or ORDER BY.
 
-    Where both have a name, it means the result's column with ``outer`` if it stands alone, else the source's.
+    A name that the source has, too, means the result's column only with ``outer``, and if it stands alone.
     """
     if isinstance(node, exp.Literal):
         if node.is_string or not node.name.isdigit() or not 1 <= int(node.name) <= len(wanted):
@@ -625,7 +640,7 @@ def _resolve_aliases(node: exp.Expr, wanted: _Wanted, source: Relation, *, outer
 
 
 def _renamed(relation: Relation, alias: str, above: tuple[str, ...] = ()) -> Relation:
-    """Return the rows under the alias of an item of FROM, with fields of its own; above is what stands before it."""
+    """Return the rows with the qualifier of an item of FROM; ``above`` are the parts of its name before that."""
     columns = tuple(replace(c, qualifier=alias, above=above) for c in relation.columns)
     return replace(relation, columns=columns)
 
@@ -642,10 +657,10 @@ def _named(relation: Relation, alias: exp.Expr | None) -> Relation:
 def _merged(
     values: Mapping[ScopeColumn, str], pairs: Sequence[tuple[ScopeColumn, ScopeColumn]], word: str
 ) -> dict[ScopeColumn, str]:
-    """Return the columns of a join that merges some pairs of columns, which come first, and what each one is.
+    """Return the columns of a join with USING -> DuckDB's text of each. The merged columns come first.
 
-    ``values`` tells what each column of the join is, and ``pairs`` are the columns that are equal. Of an outer join the
-    merged column is that of the rows which are all there.
+    ``values`` is the same without USING; ``pairs`` are the (left, right) columns that are merged. In a LEFT or RIGHT
+    join the merged column is that of the side whose rows are all kept; in a FULL join it is the one that is not NULL.
     """
     first, hidden = dict[ScopeColumn, str](), list[ScopeColumn]()
     for one, other in pairs:
@@ -667,10 +682,10 @@ def _merged(
 
 
 def _of_star(columns: Sequence[ScopeColumn], node: exp.Expr) -> list[ScopeColumn]:
-    """Return the columns that a star means; behind a table's alias also those that USING merged, which come first.
+    """Return the columns that a star means. ``t.*`` includes the columns of t that USING merged, which come first.
 
     Raises:
-        Refused: for a star of no table, and for EXCEPT of what is no single column of it.
+        Refused: for a star of no table, and for EXCEPT with a name that is not exactly one of its columns.
     """
     qualifier, star = node.text("table").lower(), node.this if isinstance(node, exp.Column) else node
     refuse_other_clauses(star, "except_")

@@ -1,4 +1,4 @@
-"""Subqueries in the expressions of a SELECT: each becomes a query of all of some rows, read when a value needs them."""
+"""Subqueries in the expressions of a SELECT. Each is computed once, for all outer rows, when a value first needs it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from trinity.sql.local.relations import Relation
 
 
 def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
-    """Return the nodes of an expression, or of a SELECT, without those within its subqueries."""
+    """Return the nodes of an expression or a SELECT, except for those within subqueries."""
     return list(tree.dfs(prune=lambda node: node is not tree and isinstance(node, exp.Query)))
 
 
 def of_held_rows(column: exp.Column) -> bool:
-    """Return True for a column of a subquery's rows, as :meth:`Subqueries.within` names it."""
+    """Return whether a column is one of a subquery's rows, as :meth:`Subqueries.within` names them."""
     return column.text("table").startswith(HIDDEN_PREFIX)
 
 
 class Subqueries:
-    """The subqueries of one SELECT; ``held`` gets the rows of each under a name."""
+    """The subqueries of one SELECT. The rows of each are put into ``held`` under a new name."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class Subqueries:
         self._rows_of, self._names_in, self._outer = rows_of, names_in, outer
 
     def within(self, tree: exp.Expr) -> exp.Expr:
-        """Return an expression whose subqueries are of held rows.
+        """Return an expression whose subqueries are replaced by queries over rows in ``held``.
 
         Raises:
-            Refused: for what only Spark runs.
+            Refused: for a subquery that only Spark runs.
             TrinityError: as a query.
         """
         return tree.copy().transform(self._replaced) if tree.find(exp.Query) else tree
@@ -70,7 +70,7 @@ class Subqueries:
         return name
 
     def _named(self, parts: Sequence[str]) -> tuple[int, exp.Expr]:
-        """Return the column of the outer query that a name means, as :class:`OuterQuery` asks for it."""
+        """Return the column of the outer query that a name means, as ``named`` of :class:`OuterQuery`."""
         rest = list(self._outer.from_table(parts))
         before = len(parts) - len(rest)
         with_table = len(rest) > 1 and self._outer.has(*rest[:2])

@@ -25,7 +25,7 @@ from trinity.sql.local.relations import Pages, new_field
 
 
 def value_rows(tree: exp.Values, names: Sequence[str], timezone: Callable[[], str]) -> Pages:
-    """Return the rows of VALUES; Spark widens the types of a column's values to one type.
+    """Return the rows of VALUES. The values of a column are widened to one type, as Spark does.
 
     Raises:
         Refused: for values that only Spark evaluates.
@@ -48,7 +48,7 @@ def value_rows(tree: exp.Values, names: Sequence[str], timezone: Callable[[], st
 
 
 def one_row() -> Pages:
-    """Return one row without a column that has a name."""
+    """Return one row, as SELECT without FROM has it: its only column cannot be named."""
     page = pa.RecordBatch.from_pydict({(field := new_field()): [True]})
     return Pages((ScopeColumn("", field, BOOLEAN),), lambda: iter([page]))
 

@@ -1,4 +1,4 @@
-"""Window functions whose values DuckDB computes as Spark does, over columns that are computed before."""
+"""Window functions whose values DuckDB computes as Spark does. Their arguments are computed before, as columns."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _RANKS: Final[dict[type[exp.Expr], tuple[str, DataType]]] = {
     exp.RowNumber: ("row_number", _INT), exp.Rank: ("rank", _INT), exp.DenseRank: ("dense_rank", _INT),
     exp.PercentRank: ("percent_rank", _DOUBLE), exp.CumeDist: ("cume_dist", _DOUBLE),
 }  # fmt: skip
-"""Function of the order of rows -> DuckDB's text and the type in Spark."""
+"""Ranking function -> (DuckDB's function, the type in Spark)."""
 _SHIFTS: Final[dict[type[exp.Expr], str]] = {exp.Lag: "lag", exp.Lead: "lead"}
 _FRAMED: Final = ("count", "sum", "min", "max")
-"""DuckDB's functions of groups that are functions of windows, too."""
+"""DuckDB's aggregate functions that may be window functions here."""
 _ENDS: Final[dict[type[exp.Expr], str]] = {exp.FirstValue: "first_value", exp.LastValue: "last_value"}
 
 
@@ -38,7 +38,7 @@ def ordering(node: exp.Expr) -> tuple[exp.Expr, str]:
 
 
 class Windows:
-    """The window functions of a SELECT, each under a field of its own."""
+    """The window functions of a SELECT. The values of each become a column with a field of its own."""
 
     def __init__(self, compiled: Callable[[exp.Expr, Scope], Compiled], scope: Scope, *, any_order: bool) -> None:
         self._compiled, self._scope, self._any_order = compiled, scope, any_order
@@ -46,7 +46,7 @@ class Windows:
         self._outer: list[tuple[ScopeColumn, str]] = []
 
     def within(self, tree: exp.Expr) -> exp.Expr:
-        """Return an expression in terms of the fields of its window functions. Raises Refused."""
+        """Return an expression with its window functions replaced by their fields. Raises Refused."""
 
         def replaced(node: exp.Expr) -> exp.Expr:
             return exp.column(self._field(node), quoted=True) if isinstance(node, exp.Window) else node
@@ -82,7 +82,7 @@ class Windows:
         return field
 
     def _call(self, call: exp.Expr) -> tuple[DataType, str]:
-        """Return the type of a function's values, and its text in DuckDB's SQL with a placeholder for its window."""
+        """Return the type of a window function, and its text for DuckDB, with placeholders for window and values."""
         if (rank := _RANKS.get(type(call))) is not None:
             name, kind = rank
             return kind, f"{name}() {_OVER}"
@@ -119,7 +119,7 @@ class Windows:
         return value
 
     def _column_of(self, tree: exp.Expr) -> str:
-        """Return the placeholder for an expression of PARTITION BY, or ORDER BY."""
+        """Return the placeholder for the field of an expression of PARTITION BY or ORDER BY."""
         value = self._value(tree)
         as_one_value(value.type)
         return self._added(value)

@@ -1,1 +1,1 @@
-"""Statements parsed as they are written; tables are not looked up."""
+"""The parsing of statements, without looking up tables."""

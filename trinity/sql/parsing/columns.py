@@ -18,10 +18,11 @@ from trinity.syntax.types import type_text
 
 @dataclass(frozen=True)
 class Elements:
-    """The parenthesised part of a CREATE TABLE.
+    """The elements in the parentheses of a CREATE TABLE.
 
     Attributes:
         columns: columns with a type.
+        key: names of the key columns.
         names: columns without a type.
         checks: (name or None, condition) of its CHECK constraints.
     """
@@ -35,7 +36,8 @@ class Elements:
         """Return name -> condition in Spark SQL of all constraints; those without a name get one.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS for two constraints of one name; NOT_SUPPORTED without counterpart in Spark.
+            TrinityError: INVALID_ARGUMENTS for two constraints of one name; NOT_SUPPORTED for a condition that Spark
+                SQL cannot express.
         """
         found: dict[str, str] = {}
         known = list(columns)
@@ -49,7 +51,7 @@ class Elements:
 
 
 def read_check(condition: exp.Expr, columns: Iterable[Column], dialect: str) -> str:
-    """Return the condition of a CHECK constraint in Spark SQL. Raise NOT_SUPPORTED without counterpart in Spark."""
+    """Return the condition of a CHECK constraint in Spark SQL. Raise NOT_SUPPORTED if Spark SQL cannot express it."""
     types = {c.name.lower(): spark_type(c.type) for c in columns}
     return to_spark_text(condition, dialect, lambda table: {}, lambda column: types.get(column.name.lower()))
 

@@ -40,8 +40,8 @@ def read_merge(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
 def _source(reader: Reader) -> tuple[Piece, Piece | None, tuple[str, ...]]:
     """Read the source, and the condition or the columns of USING.
 
-    A source may be a join with its own ON, so MERGE's ON is the last. USING (...) may be a join's; it is MERGE's only
-    where the source is no join.
+    A source may be a join with its own ON, so the last ON is MERGE's. USING (...) is MERGE's only if the source is no
+    join.
     """
     both = reader.until("WHEN", wanted="a source")
     inner = Reader(both)

@@ -1,4 +1,4 @@
-"""The part of a CREATE TABLE after its columns: properties, keys and partitions in three dialects' spellings."""
+"""The clauses of a CREATE TABLE after its columns: properties, keys and partitions, in three dialects' spellings."""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ class CommonTable:
     """One query of a leading WITH.
 
     Attributes:
-        columns: names for its columns, or empty.
+        name: its name.
+        columns: names for its columns; empty to keep the query's own names.
+        body: the query.
         recursive: True under WITH RECURSIVE.
     """
 
@@ -31,18 +33,18 @@ class CommonTable:
 
     @property
     def text(self) -> str:
-        """The query as WITH has it: name, columns, AS, body."""
+        """The text of the query in a WITH: name, columns, AS, body."""
         columns = f" ({', '.join(map(self._quoted, self.columns))})" if self.columns else ""
         return f"{self.quoted_name}{columns} AS ({self.body.text})"
 
     @property
     def quoted_name(self) -> str:
-        """Its name in its statement's dialect."""
+        """The name, quoted in the statement's dialect."""
         return self._quoted(self.name)
 
     @property
     def rows(self) -> str:
-        """The query in its statement's dialect, whose columns have their own names unless it is recursive."""
+        """A query of its rows in the statement's dialect. Unless it is recursive, ``columns`` are not applied."""
         return f"WITH RECURSIVE {self.text} SELECT * FROM {self.quoted_name}" if self.recursive else self.body.text
 
     def _quoted(self, name: str) -> str:
@@ -54,10 +56,10 @@ class Clause:
     """One WHEN clause.
 
     Attributes:
-        when: the rows that it changes.
-        operation: None for DO NOTHING.
+        when: which rows the clause is about.
+        operation: what it does to them; None for DO NOTHING.
         condition: the condition after AND.
-        columns: the assigned columns as written, qualifiers included; None for all of them in table order.
+        columns: the assigned columns as written, qualifiers included; None for all columns in the table's order.
         values: one for each column; None for SET * and INSERT *.
         by_name: True for INSERT BY NAME, which takes the columns that the source has.
     """
@@ -72,14 +74,15 @@ class Clause:
 
 @dataclass(frozen=True)
 class RowChange:
-    """One statement.
+    """One MERGE, UPDATE or DELETE.
 
     Attributes:
         statement: its first word.
         target: parts of the target's name.
+        alias: the target's alias; None without one.
         tables: the queries of a leading WITH.
-        source: the source after USING or FROM.
-        on: the join condition of MERGE; the WHERE of UPDATE and DELETE.
+        source: the source after USING or FROM; None without one.
+        on: the join condition of MERGE; the WHERE of UPDATE and DELETE; None without one.
         clauses: the WHEN clauses; the only clause of UPDATE or DELETE.
         using: the columns of MERGE's USING (...) after the source, instead of a condition.
         evolves: True for MERGE WITH SCHEMA EVOLUTION.
@@ -131,7 +134,7 @@ def common_tables(reader: Reader) -> tuple[CommonTable, ...]:
 
 
 def target(reader: Reader, *keywords: str) -> tuple[tuple[str, ...], str | None]:
-    """Step over the target's name and alias, which must not be a keyword, and return them.
+    """Step over the target's name and alias, and return them; None for no alias. ``keywords`` are no aliases.
 
     Raises:
         TrinityError: NOT_SUPPORTED for time travel, a partition or a branch; SYNTAX_ERROR.
@@ -185,7 +188,7 @@ def _row_assignment(reader: Reader) -> tuple[list[tuple[str, ...]], list[Piece]]
 
 
 def _subqueries_of_row(query: Piece, count: int) -> list[Piece]:
-    """Return the values of the columns of one row, a subquery for each."""
+    """Return the values that ``(a, b) = (query)`` assigns: for each column a subquery that selects it."""
     tree = parse(query.text, query.dialect).tree
     given = tree.expressions if isinstance(tree, exp.Select) and not tree.is_star else None
     if given is not None and len(given) != count:

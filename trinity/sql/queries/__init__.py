@@ -1,1 +1,1 @@
-"""Queries: Trinity's tables in them become merged reads."""
+"""Queries: references to Trinity's tables become merged reads."""

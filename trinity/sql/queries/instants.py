@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def instant(session: Session, text: str) -> dt.datetime:
-    """Return the value of an expression as a time, whoever evaluates it.
+    """Return the value of an expression as a time, evaluated by this process or by Spark.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for NULL, and for a time beyond the years 1 to 9999; errors of the expression.
@@ -29,7 +29,7 @@ def instant(session: Session, text: str) -> dt.datetime:
 
 
 def local_instant(session: Session, text: str) -> dt.datetime | NotLocal:
-    """Return the value of an expression as a time, by this process. Raises as :func:`instant`."""
+    """Return the value of an expression as a time, evaluated by this process. Raises as :func:`instant`."""
     found = compile_expression(f"CAST({text} AS TIMESTAMP)", Scope(()), lambda: session.timezone)
     if isinstance(found, NotLocal):
         return found

@@ -1,7 +1,7 @@
 """Predicates on key and partition columns that may be applied before the fold (L9).
 
-Spark cannot push a filter through the full outer join of a merged read. So predicates are taken from the query's WHERE
-here. They are only a hint: the query keeps its WHERE.
+Spark cannot push a filter through the full outer join of a merged read, so this module takes predicates from the
+query's WHERE. They are only a hint: the query keeps its WHERE.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trinity.spi import TableDefinition
 
 
 def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | None:
-    """Return the comparisons of a table's bare key and partition columns with literals in WHERE, joined by AND."""
+    """Return the comparisons in WHERE of a table's key and partition columns with literals, joined by AND; or None."""
     select = _plain_source(node)
     if select is None or not (definition.keyed or definition.partition_by):
         return None
@@ -27,7 +27,7 @@ def key_predicate(node: exp.Table, definition: TableDefinition) -> exp.Expr | No
 
 
 def _plain_source(node: exp.Table) -> exp.Select | None:
-    """Return the SELECT whose rows include this table's rows unchanged, or None."""
+    """Return the SELECT whose WHERE sees this table's rows unchanged; None if there is none."""
     holder = node.parent
     select = holder.parent if holder is not None else None
     alias = node.args.get("alias")
@@ -44,12 +44,15 @@ def _plain_source(node: exp.Table) -> exp.Select | None:
 
 
 def _null_extended(later: list[exp.Join]) -> bool:
-    """Return True when joins after a table can fill its columns with NULLs."""
+    """Return whether joins after a table can fill its columns with NULLs."""
     return any(j.side in ("RIGHT", "FULL") for j in later)
 
 
 class _Columns:
-    """Recognises the key and partition columns of one table in a query."""
+    """The key and partition columns of one table, to be recognised in a query.
+
+    ``alone`` is True if the query reads no other table, so that bare names are this table's.
+    """
 
     def __init__(self, node: exp.Table, definition: TableDefinition, alone: bool) -> None:
         self.known = {k.lower() for k in (*definition.primary_key, *definition.partition_columns)}
@@ -57,7 +60,7 @@ class _Columns:
         self.alone = alone
 
     def compares(self, part: exp.Expr) -> bool:
-        """Return True for a comparison of such a column with literals."""
+        """Return True for a comparison of one of the columns with literals."""
         found = Comparison.of(part)
         if found is None or not self._has(found.column):
             return False

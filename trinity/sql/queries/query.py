@@ -1,6 +1,6 @@
 """Queries: Trinity's tables become merged reads; everything else goes to Spark as the user wrote it.
 
-Of a query that Spark can parse and sqlglot cannot, Spark's own parser finds the tables.
+If Spark can parse a query and sqlglot cannot, Spark's parser finds the tables in it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run_query(session: Session, statement: Statement) -> DataFrame:
 
 
 def run_query_of(session: Session, statement: Statement) -> tuple[DataFrame, tuple[Read, ...]]:
-    """Run a statement as :func:`run_query`; return also Trinity's tables that it reads at their newest version."""
+    """Run a statement as :func:`run_query`; also return the Trinity tables that it reads at their newest version."""
     with closing(Reads(session)) as reads:
         text = reads.rewritten(statement.to_spark())
         return run_text(session, text, reads.views), reads.newest
@@ -75,7 +75,7 @@ def explained_query(statement: Statement) -> Statement | None:
 
 
 def explained(statement: Statement) -> tuple[Token, ...]:
-    """Return the tokens of the statement that EXPLAIN explains; all tokens where there is none."""
+    """Return the tokens of the statement after EXPLAIN and its mode; all tokens if nothing follows."""
     tokens = statement.tokens
     modes = ("EXTENDED", "CODEGEN", "COST", "FORMATTED")
     first = 2 if len(tokens) > 2 and tokens[1].text.upper() in modes else 1
@@ -83,7 +83,7 @@ def explained(statement: Statement) -> tuple[Token, ...]:
 
 
 def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFrame:
-    """Run a query in Spark's dialect that sqlglot refused with ``refusal``; raise it when Spark refuses it, too."""
+    """Run a query in Spark's dialect that sqlglot refused. Raise ``refusal``, its error, if Spark refuses it, too."""
     with closing(Reads(session)) as reads:
         edits: list[Edit] = []
         for parts, start, end, after_table in _names_by_spark(session, text, refusal):
@@ -95,15 +95,19 @@ def run_unparsed(session: Session, text: str, refusal: TrinityError) -> DataFram
 
 
 def run_text(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
-    """Run Spark SQL text as it is, over rows of views that are dropped before; raise Spark's errors as Trinity's."""
+    """Run Spark SQL text as it is. Raise Spark's errors as Trinity's.
+
+    ``views`` are the rows of the temporary views that the text names: name -> rows. The views may be dropped before the
+    rows of the result are computed.
+    """
     with pinned(session.spark):
         return run_as_set(session, text, views)
 
 
 def run_as_set(session: Session, text: str, views: Mapping[str, DataFrame] = NO_VIEWS) -> DataFrame:
-    """Run Spark SQL text under the user's own settings, which SET and RESET change."""
+    """Run Spark SQL text under the user's settings instead of Trinity's: SET and RESET must change those."""
     guard_statement(session, text)
-    spark = session.spark  # it is refused before pyspark is loaded
+    spark = session.spark  # raises its error, if Spark is refused, before pyspark is imported
     from trinity.spark_names import PySparkException
 
     with spark_errors():
@@ -116,7 +120,10 @@ def run_as_set(session: Session, text: str, views: Mapping[str, DataFrame] = NO_
 
 
 def _missing_table(session: Session, error: PySparkException) -> TrinityError | None:
-    """Return the error for a table that neither Trinity nor Spark has, with Trinity's nearest name; else None."""
+    """Return the error for a table that neither Trinity nor Spark has, with Trinity's nearest name.
+
+    None for other errors of Spark.
+    """
     condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
     if condition == "REQUIRES_SINGLE_PART_NAMESPACE":  # Spark read the catalog as a part of the schema
         text = f"{parameters.get('namespace', '')}.`_`"
@@ -131,7 +138,7 @@ def _missing_table(session: Session, error: PySparkException) -> TrinityError | 
 
 
 _FoundName = tuple[Sequence[str], int, int, bool]
-"""(parts, first character, character after the last, True if the keyword TABLE is before it)."""
+"""A table name in a text: (parts, start offset, end offset, whether the keyword TABLE precedes it)."""
 
 
 def _names_by_spark(session: Session, text: str, refusal: TrinityError) -> list[_FoundName]:
@@ -161,7 +168,10 @@ def _name(piece: Piece, start: int) -> _FoundName:
 
 
 def _relations(plan: Any, ctes: set[str]) -> Iterator[int]:
-    """Yield first characters of the unresolved relations of a plan, with those of subqueries and WITH queries."""
+    """Yield the offsets in the text of a plan's unresolved relations, including subqueries and WITH queries.
+
+    Adds the names of WITH queries, in lower case, to ``ctes``.
+    """
     kind = plan.getClass().getSimpleName()
     if kind == "UnresolvedRelation":
         yield plan.origin().startIndex().get()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def spelled_out(statement: Statement) -> Statement:
-    """Return a statement in Spark's dialect with three-valued INs (M1), and comparisons that pad CHAR columns (K2).
+    """Rewrite a statement in Spark's dialect: INs are three-valued (M1), and comparisons pad CHAR columns (K2).
 
     Raises:
         TrinityError: NOT_SUPPORTED as :func:`trinity.syntax.three_valued.three_valued`.
@@ -48,7 +48,8 @@ class Read:
     """A table that a statement reads.
 
     Attributes:
-        handle: its handle, pinned to the version.
+        handle: its handle, pinned to the version that is read.
+        splits: that version.
     """
 
     handle: TableHandle
@@ -56,11 +57,14 @@ class Read:
 
 
 class Reads:
-    """The views of one statement; all its reads of a table see one version, of its target the one that it changes.
+    """The temporary views by which one statement reads tables; all its reads of a table see one version.
+
+    Of its target it reads the version that it changes.
 
     Attributes:
-        common: name of a WITH query in lower case -> the view with its rows.
-        views: the views that are registered, with their rows.
+        session: the session.
+        common: name of a WITH query in lower case -> name of the view with its rows.
+        views: name of each registered view -> its rows.
     """
 
     def __init__(self, session: Session, target: tuple[Table, SplitSource] | None = None) -> None:
@@ -76,11 +80,11 @@ class Reads:
 
     @property
     def newest(self) -> tuple[Read, ...]:
-        """The tables that were read at their newest version; an older one never changes."""
+        """The tables that were read at their newest version, for conflict checks: older versions never change."""
         return tuple(self._newest.values())
 
     def definition(self, table: Table) -> TableDefinition:
-        """Return a table's definition in the version that is read as newest; this does not count as a read."""
+        """Return the definition of a table's newest version, which later reads see, too. Does not count as a read."""
         return self._pinned(table, None, table.splits).definition
 
     def rewritten(self, statement: Statement) -> str:
@@ -99,7 +103,7 @@ class Reads:
         return find_references(self.session, statement, self.common)
 
     def edits(self, statement: Statement, references: Sequence[Reference]) -> list[Edit]:
-        """Return the edits that :meth:`rewritten` makes, given :meth:`references`."""
+        """Return the edits by which :meth:`rewritten` replaces references and names of WITH queries by views."""
         tables = [_edit(r.start, r.end, self.view(r), r.alias) for r in references]
         return [*tables, *self._common_edits(statement), *column_edits(statement, references)]
 
@@ -206,5 +210,5 @@ class Reads:
 
 
 def _edit(start: int, end: int, view: str, alias: str) -> Edit:
-    # after parentheses the user's own alias, sample or pivot can follow unchanged
+    # in parentheses, so that the user's own alias, sample or pivot may follow
     return start, end, f"({view} AS {quoted(alias)})"

@@ -1,4 +1,4 @@
-"""Table references of a query: those to Trinity's tables, with their offsets in the text."""
+"""The references to Trinity's tables in a query, with their offsets in the text."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 Edit = tuple[int, int, str]
-"""(first character, character after the last, replacement) in the text of a statement."""
+"""A replacement in the text of a statement: (start offset, end offset, new text)."""
 
 
 @dataclass(frozen=True)
 class Travel:
-    """A time travel clause: ``version`` is a number, ``timestamp`` SQL text; or a clause that reads changes."""
+    """A time travel clause, or a clause that reads changes; at most one attribute is set.
+
+    Attributes:
+        version: number of the version.
+        timestamp: the time, as SQL text.
+        changes: the clause that reads changes.
+    """
 
     version: int | None = None
     timestamp: str | None = None
@@ -39,8 +45,12 @@ class Reference:
     """One mention of a Trinity table in a query.
 
     Attributes:
-        alias: its alias for Spark, unless the query has one.
-        aliased: True if the query has one.
+        node: the table's node in the tree.
+        table: the table.
+        start: offset of the mention in the text.
+        end: offset of the character after it.
+        alias: the alias that Spark gets, if the query gives the table none.
+        aliased: True if the query gives the table an alias.
         travel: the version or changes to read.
     """
 
@@ -59,7 +69,7 @@ class Reference:
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
-    """Return the text with all edits made; they must not overlap."""
+    """Return the text after all edits, which must not overlap."""
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
@@ -68,8 +78,8 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
 def find_references(session: Session, statement: Statement, common: Container[str] = ()) -> list[Reference]:
     """Return the references to Trinity tables, in the order of the text.
 
-    CTE names and the caller's temp views win, as in Spark; then come tables of the current Trinity schema. All other
-    names are left to Spark. ``common`` are names, lower case, of WITH queries before the statement.
+    Names of CTEs and of the caller's temporary views come first, as in Spark; then tables of the current schema. All
+    other names are left to Spark. ``common`` are the names, in lower case, of WITH queries before the statement.
 
     Raises:
         TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a missing table of a Trinity catalog named in full.
@@ -108,7 +118,7 @@ def _changes_of_call(session: Session, node: exp.Table) -> Reference | None:
     """Return the reference of ``table_changes('t', …)``; None for any other node.
 
     Raises:
-        TrinityError: TABLE_NOT_FOUND, as Spark's own tables have no such function.
+        TrinityError: TABLE_NOT_FOUND for a name that is no Trinity table: Spark's own tables have no such function.
     """
     call = node.this
     clause = call.meta.get(CLAUSE) if isinstance(call, exp.Anonymous) else None
@@ -138,7 +148,7 @@ def _travel(name: TableName, version: exp.Version, clause: str) -> Travel:
 
 
 def is_inner_cte(node: exp.Table) -> bool:
-    """Return True when a one-part name means a WITH query that is visible in its place."""
+    """Return whether a one-part name means a WITH query that is visible where the name stands."""
     child: exp.Expr = node
     parent = node.parent
     while parent is not None:
@@ -157,7 +167,7 @@ def _visible_ctes(parent: exp.Expr, child: exp.Expr) -> list[exp.Expr]:
 
 
 def resolve(session: Session, parts: Sequence[str]) -> Table | None:
-    """Return the Trinity table that a name in a query means, or None for a name that Spark resolves.
+    """Return the Trinity table that a name in a query means; None for a name that Spark resolves.
 
     Raises:
         TrinityError: SCHEMA_NOT_FOUND or TABLE_NOT_FOUND for a missing table of a Trinity catalog named in full.
@@ -169,7 +179,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
     if len(parts) == 1 and session.has_temp_view(parts[0]):
         return None
     current = session.catalogs[session.current_catalog].metadata
-    if len(parts) == 2 and parts[0].lower() not in current.list_schemas():  # Spark's parquet.`/path` among others
+    if len(parts) == 2 and parts[0].lower() not in current.list_schemas():  # such as Spark's parquet.`/path`
         return None
     name = session.table_name(parts)
     table = session.find_table(name)
@@ -179,7 +189,7 @@ def resolve(session: Session, parts: Sequence[str]) -> Table | None:
 
 
 def joined_nodes(select: exp.Select) -> list[exp.Expr]:
-    """Return the nodes of a FROM that are joined: tables, subqueries, VALUES, lateral views; none without FROM."""
+    """Return the tables, subqueries, VALUES and lateral views of a FROM; an empty list without FROM."""
     clause = select.args.get("from_")
     if clause is None:
         return []
@@ -203,7 +213,7 @@ def _scope_and_name(reference: Reference) -> tuple[int, str]:
 
 
 def column_edits(statement: Statement, references: Sequence[Reference]) -> Iterator[Edit]:
-    """Yield edits that shorten a column's qualifier with schema or catalog to the table's alias."""
+    """Yield edits that replace a column's qualifier of several parts, such as ``schema.t``, by the table's alias."""
     aliases = {a.name.lower() for a in statement.tree.find_all(exp.TableAlias) if a.this}
     for column in statement.tree.find_all(exp.Column):
         qualifiers = [q for q in (column.args.get(k) for k in ("catalog", "db", "table")) if q is not None]

@@ -1,4 +1,4 @@
-"""The rows of statements that are no queries."""
+"""The rows that statements return which are no queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Rows: TypeAlias = Union["DataFrame", pa.Table, Callable[[], pa.RecordBatchReader]]
-"""The rows of a statement: by Spark, or of this process, which may compute them when they are asked for."""
+"""The rows of a statement: a DataFrame of Spark, Arrow data, or a function that computes them when they are needed."""
 
 _COUNTS: Final = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 
