@@ -15,7 +15,7 @@ from trinity.storage import ObjectStore, Stat
 NS_PER_MS: Final = 1_000_000
 _ENDINGS: Final = (".parquet", ".parq", ".pq")
 _HIDDEN: Final = "._"
-"""First characters of the names that are no data."""
+"""A file whose name begins with one of these characters is no data file."""
 _TIMED: Final = re.compile(r"trinity-\d{20}-[0-9a-f]{32}-\d{6,}-at(\d{20})\.parquet")
 
 Mark = tuple[int, int] | tuple[int, int, str]
@@ -23,10 +23,11 @@ Mark = tuple[int, int] | tuple[int, int, str]
 
 
 def mark_of(store: ObjectStore, path: str, found: Stat) -> Mark:
-    """Return the mark of a file; in a bucket from a listing, whose times may be finer than those of ``stat``.
+    """Return the mark of a file. In a bucket ``found`` must come from a listing: ``stat`` may give coarser times.
 
-    Times of a disk are fine enough by themselves; those of a bucket may be whole seconds. The mark of a file that
-    Trinity put into a bucket does not change when the file is copied again.
+    On a disk times are fine enough to identify a file together with its size. In a bucket they may be whole seconds, so
+    the mark has the ETag too. Files that Trinity put into a bucket have their time in the name instead, so that copying
+    one again does not change its mark.
     """
     if store.on_disk:
         return found.modified_ns, found.size
@@ -35,18 +36,18 @@ def mark_of(store: ObjectStore, path: str, found: Stat) -> Mark:
 
 
 def walk(store: ObjectStore) -> Iterator[tuple[str, Mark]]:
-    """Yield the data files below a folder, in no order, with their marks."""
+    """Yield the data files below a folder with their marks, in no particular order."""
     return ((path, mark_of(store, path, found)) for path, found in store.walk(*_ENDINGS, hidden=_HIDDEN))
 
 
 def file_name(store: ObjectStore, claim: int, statement: str, number: int, at_ns: int) -> str:
-    """Return the name of a file that Trinity puts into a folder. Names of one time sort in arrival order.
+    """Return the name of a file that Trinity puts into a folder. Files of one arrival time sort by name as they arrived.
 
     Args:
         store: the folder.
         claim: number of the commit.
         statement: the statement that writes the file.
-        number: counts the files of the commit.
+        number: position of the file in the commit, from 0.
         at_ns: its arrival time, nanoseconds since the epoch.
     """
     at = "" if store.on_disk else f"-at{at_ns:020d}"

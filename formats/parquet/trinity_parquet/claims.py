@@ -1,8 +1,9 @@
 """Commits to a folder that others write: one object in its root claims the next number, and is the commit point.
 
-``.trinity-commits/<20 digits>.json`` names the staged files that move into the folder, and the files that are removed
-once all of them have moved. Other engines skip both folders. A claim is committed once it exists: the next reader or
-writer completes it, so of a crashed commit all files arrive, or none. Until then the files stay hidden.
+``.trinity-commits/<20 digits>.json`` names the files in ``.trinity-staging`` that move into the folder, and the files
+that are removed once all of them have moved. Other engines skip these two folders. A claim is committed once it exists:
+the next reader or writer completes it, so of a crashed commit all files arrive, or none. Until all have moved, readers
+hide them.
 
 In a bucket a file moves by a copy, and its commit is under way as long as the staged file exists. Several processes may
 copy it at once, and a slow copy may bring back a file that a compaction has replaced since. So
@@ -30,7 +31,7 @@ _CLAIMS: Final = ".trinity-commits"
 _CLAIM: Final = ".json"
 _REPLACES: Final = ".replaces"
 AT_ONCE: Final = 16
-"""Files of a bucket that are requested in parallel."""
+"""How many files of a bucket are requested in parallel."""
 _ABANDONED_MS: Final = 7 * 24 * 3600 * 1000
 """The age at which staged files belong to nobody: their process was killed before it made its claim."""
 
@@ -45,7 +46,7 @@ class Stage(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """One commit. Paths are below the folder.
+    """One commit to a folder. Its paths are relative to the folder.
 
     Attributes:
         statement: the statement whose staging folder holds the files.
@@ -73,7 +74,11 @@ class Claims:
         return Claim(self._done, "", {}) if self._done >= 0 else self.newest()
 
     def newest(self) -> Claim:
-        """Return the newest claim, or number 0, which does nothing. Raises BAD_DATA naming a damaged claim."""
+        """Return the newest claim; without any, a claim of number 0, which does nothing.
+
+        Raises:
+            TrinityError: BAD_DATA naming a damaged claim.
+        """
         names = self._store.names(_CLAIMS)
         number = max(_numbers(names, _CLAIM), default=0)
         self._done = min(self._done, number) if number else 0  # somebody may have cleared the folder
@@ -93,7 +98,7 @@ class Claims:
             try:
                 kept[number] = self._read(number).removed
             except TrinityError as error:
-                if error.code != "BAD_DATA":  # else it was forgotten meanwhile
+                if error.code != "BAD_DATA":  # BAD_DATA: another writer has cleared the old claim since the listing
                     raise
         self.replaced = kept
 
@@ -116,7 +121,7 @@ class Claims:
             self.complete(claim)
 
     def hides(self, claim: Claim, stage: Stage, path: str, mark: Mark) -> bool:
-        """Return whether a file of the folder is hidden."""
+        """Return whether readers must not see a file of the folder while the newest claim is at a stage."""
         if stage is Stage.MOVING:
             return path in claim.moves.values()
         if stage is Stage.REMOVING and claim.removed.get(path) == mark:
@@ -142,7 +147,7 @@ class Claims:
             raise CommitRaced(f"another writer added files to '{self._store.root}'") from taken
 
     def complete(self, claim: Claim, *, removing: bool = True) -> None:
-        """Finish a claim; several processes may do so at once. Readers move files, and leave the removal to writers."""
+        """Complete a claim; several processes may do so at once. Readers only move files: ``removing`` is False."""
         self._move_all(claim.moves)
         self._store.sync_folders(map(_folder, claim.moves.values()))
         if removing:
@@ -175,7 +180,7 @@ class Claims:
             self._store.move(staged, path)
 
     def _is_staged(self, claim: Claim) -> bool:
-        """Return whether a file has still to move; in a bucket one listing answers."""
+        """Return whether a file of a claim has still to move; in a bucket by one listing."""
         if self._store.on_disk:
             return any(map(self._store.exists, claim.moves))
         return any(entry.path in claim.moves for entry in self._store.list(_staging(claim.statement)))
@@ -186,17 +191,17 @@ class Claims:
         return [path for path, mark in claim.removed.items() if there.get(path) == mark]
 
     def _marks(self, paths: Iterable[str]) -> dict[str, Mark]:
-        """Return the present marks of files; in a bucket by one listing, as the marks of a claim are."""
+        """Return path -> current mark; in a bucket from a listing, as the marks of a claim are."""
         if not self._store.on_disk:
             return dict(walk(self._store))
         looked = ((path, self._store.stat(path)) for path in paths)
         return {path: mark_of(self._store, path, found) for path, found in looked if found}
 
     def _clear(self, claim: Claim) -> None:
-        """Delete files that a complete claim no longer needs, and old unused ones, by the clock of the store.
+        """Delete the staged files of a complete claim, replaced files that came back, old claims and old staged files.
 
-        Those are claims so old that no slow writer can still find their number free, and files that were staged so long
-        ago that nobody will claim them.
+        A claim is old when no slow writer can still find its number free. Staged files are old when nobody will claim
+        them any more. Ages are measured by the clock of the store.
         """
         claims = {entry.path: entry.modified_ms for entry in self._store.list(_CLAIMS)}
         now = claims.get(_name(claim.number), 0)

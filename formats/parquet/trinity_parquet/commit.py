@@ -1,4 +1,4 @@
-"""The commit puts one manifest per version, if absent. Checkpoints and deletions follow it."""
+"""The commit of a version puts its manifest if absent. Checkpoints and deletions of old manifests follow."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def write_hint(store: ObjectStore, number: int) -> None:
 
 
 def delete_log(store: ObjectStore, oldest: int, older_than_ms: int) -> None:
-    """Delete the manifests and checkpoints before a version that needs none of them, from the lowest number on.
+    """Delete the manifests and checkpoints before version ``oldest``, which needs none of them, lowest number first.
 
-    The first manifest stays: it identifies the folder as a table.
+    Stop at the first one that is not older than ``older_than_ms``, milliseconds since the epoch. The first manifest
+    stays: it identifies the folder as a table.
     """
     before = f"{LOG}/{oldest:020d}"
-    # what a crashed put of a manifest left
+    # a crashed put of a manifest leaves a file whose name begins with a dot
     store.delete(e.path for e in store.list(LOG) if e.path.startswith(f"{LOG}/.") and e.modified_ms < older_than_ms)
     for entry in store.list(LOG, after=manifest_name(0)):
         if entry.path >= before or entry.modified_ms >= older_than_ms:

@@ -121,7 +121,7 @@ class FolderTable(SingleTable):
         return listing
 
     def _attempt(self, newest: TableHandle) -> _Attempt:
-        """List the folder when no commit is under way; complete one that is."""
+        """Return an attempt on the folder as it is now, after completing a commit that is under way."""
         listing = self._listing(newest)
         if not listing.settled:
             self._folder.settle()
@@ -139,7 +139,7 @@ class _Attempt(Attempt[Listing]):
         return self.newest.files
 
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
-        """Return the change since a statement began; it includes compactions, as these leave no mark."""
+        """Return the change since a statement began. Compactions are part of it: a folder does not record them."""
         assert isinstance(merge.insert, FolderInsert)
         same = merge.insert.files & self.newest.marks.items()
         paths = {path for path, _ in same}
@@ -162,7 +162,7 @@ class _Attempt(Attempt[Listing]):
 
 @dataclass(frozen=True)
 class FolderInsert(InsertTableHandle):
-    """An insert with the files that the folder held, and their marks: no commit records which are removed later."""
+    """An insert with the files that the folder held as it began, since no commit records later removals."""
 
     files: frozenset[tuple[str, Mark]]
 

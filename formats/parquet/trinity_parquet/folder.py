@@ -29,7 +29,7 @@ from trinity_parquet.arrival import NS_PER_MS, Mark, file_name, walk
 from trinity_parquet.claims import AT_ONCE, STAGING, Claim, Claims, Stage
 
 _NUMBERED: Final = 64
-"""States of a folder whose files a process remembers."""
+"""How many states of a folder a process remembers, to number each differently."""
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?\d+\.\d*")
@@ -38,15 +38,17 @@ _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True)
 class Listing:
-    """A folder as it is now.
+    """The contents of a folder at one moment.
 
     Attributes:
+        name: schema and name of the table.
         files: in arrival order, all of one commit.
         times: path -> arrival time of the file, nanoseconds since the epoch.
-        columns: the columns of the files, then the columns of the folders' names.
-        partition_by: names of the columns of the folders' names.
+        columns: the columns of the files, then the partition columns.
+        partition_by: names of the partition columns, which the names of subfolders give.
         version: the newest file's time, milliseconds since the epoch; or a higher number, where this process has seen
             other files under that one, since ``cp -p`` adds files that are older than the present ones.
+        marks: path -> mark of the file.
         claim: number of the newest commit of a Trinity writer.
         settled: whether that commit is complete.
     """
@@ -94,7 +96,7 @@ class _Found:
 
 
 class _Gone(Exception):
-    """A file was listed, and no longer exists."""
+    """The error for a file that was listed and no longer exists."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -102,7 +104,7 @@ class _Gone(Exception):
 
 
 class Folder:
-    """A folder that is listed, with a memory of its files' footers."""
+    """A folder of Parquet files. It remembers the footers that it has read."""
 
     def __init__(self, location: str) -> None:
         self._store = ObjectStore(location)
@@ -188,7 +190,10 @@ class Folder:
         self._claims.discard(target.statement)
 
     def _staged_ms(self, target: WriteTarget, files: Sequence[DataFile]) -> int:
-        """Return the current time, by the clock of the files: in a bucket, the time of the last staged file."""
+        """Check the staged files, and return the current time in milliseconds since the epoch.
+
+        In a bucket this is the time of the last staged file: the store's clock decides.
+        """
         there = {entry.path: entry for entry in self._store.list(f"{STAGING}/{target.statement}")}
         for name in (self._store.relative(file.path) for file in files):
             if name not in there:
@@ -215,12 +220,12 @@ class Folder:
         return modified_ms
 
     def _settled_files(self, name: str) -> tuple[Sequence[_Found], Claim, Stage]:
-        """Return the files in their order, none or all of each commit, and the newest commit with its stage."""
+        """Return the files in arrival order, all or none of each commit, and the newest claim with its stage."""
         claims, missed = self._claims, set[str]()
         claim = claims.known()
         while True:
             if claims.stage(claim) is Stage.MOVING:
-                # who may not write sees the folder as before the commit
+                # a reader without permission to write sees the folder as it was before the commit
                 with contextlib.suppress(OSError, TrinityError):
                     claims.complete(claim, removing=False)
             stage, replaced = claims.stage(claim), claims.replaced
@@ -269,7 +274,7 @@ class Folder:
 
 
 def _instants(footer: pq.FileMetaData, schema: pa.Schema) -> pa.Schema:
-    """Return a schema with INT96, the oldest timestamp, as an instant: Arrow reads it as nanoseconds without a zone."""
+    """Return a schema with INT96 columns as instants, as Spark reads them; Arrow has them in nanoseconds, zoneless."""
     columns = (footer.schema.column(i) for i in range(footer.num_columns))
     oldest = {column.path for column in columns if column.physical_type == "INT96"}
     return pa.schema([f.with_type(arrow_type("timestamp")) if f.name in oldest else f for f in schema])
@@ -339,7 +344,7 @@ def _kind_name(kind: type) -> str:
 
 
 def _columns(name: str, found: Sequence[_Found]) -> list[Column]:
-    """Return the columns of all files, in order of first appearance, each in a type that holds every file's."""
+    """Return the columns of all files, in order of first appearance, each of a type that holds every file's values."""
     fields: dict[str, pa.Field] = {}
     for file in found:
         for field in file.schema:
@@ -362,7 +367,7 @@ def _merged(name: str, file: _Found, before: pa.Field | None, field: pa.Field) -
 
 
 def _plain(name: str, file: _Found, field: pa.Field) -> pa.DataType:
-    """Return the type as Spark reads it: no dictionaries, no large or unsigned types.
+    """Return the type that Spark reads a field as: no dictionaries, no large or unsigned types.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a type that Spark does not read.

@@ -1,4 +1,4 @@
-"""The entry point: it makes catalogs of Parquet tables."""
+"""The adapter's entry point, which makes catalogs of Parquet tables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ParquetConnector(Connector):
 
 
 class ParquetFormat(Format):
-    """Parquet files without a table format of their own. It needs no Spark."""
+    """The format of Parquet tables. It needs no Spark."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:

@@ -24,10 +24,10 @@ REMEDY = "restore it from a copy, or go back to the newest version that can be r
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one version changes of the one before. Paths are absolute.
+    """The change that makes a version out of the one before. Its paths are absolute.
 
     ``commit`` is unique: by it a writer recognises its own manifest. ``parent`` is the ``commit`` of the version
-    before, empty where the manifest begins.
+    before; it is empty in a manifest that needs no earlier one.
     """
 
     number: int
@@ -43,7 +43,7 @@ class Manifest:
 
     @classmethod
     def between(cls, before: TableVersion | None, after: TableVersion) -> Manifest:
-        """Return the change between a version and the one before it; without that, all of the version."""
+        """Return the manifest that makes ``after`` out of ``before``; without ``before`` it names all of ``after``."""
         facts = (after.number, after.timestamp_ms, after.operation)
         if before is None:
             files, oldest = after.files, after.oldest or None
@@ -61,7 +61,7 @@ class Manifest:
         )
 
     def applied(self, before: TableVersion | None) -> TableVersion:
-        """Return the version after the change. ``before`` is None for a manifest that begins."""
+        """Return the version after the change. ``before`` is None for a manifest that needs no earlier one."""
         if before is None:
             assert self.definition is not None
             before = TableVersion(self.number, self.timestamp_ms, self.operation, self.definition)

@@ -29,11 +29,11 @@ from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table
 
 _LOGS: Final = {"_delta_log": ".json", "metadata": ".metadata.json"}
-"""Folder of another format's log within a table's own -> how its files end: Delta's, Iceberg's."""
+"""Folder in which Delta or Iceberg keeps a table's log, below the table's folder -> ending of the log's files."""
 
 
 class ParquetMetadata(FolderMetadata, VersionedMetadata):
-    """See :class:`~trinity.spi.ConnectorMetadata`. The base classes append, change rows and compact."""
+    """The metadata of a catalog of Parquet tables. The base classes append, change rows and compact."""
 
     keeps_deletes = True
 
@@ -111,7 +111,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         gone = super().delete_unneeded(table, older_than_ms)
         oldest = self.load_version(table).oldest
         if self._snapshots.stands_alone(table, oldest):
-            # a commit under way may be about to use the number of a manifest of the last minutes
+            # a slow commit may still try a number that was taken within the last minutes: its manifest has to stay
             limit = min(older_than_ms, now_ms() - int(COMMIT_TIMEOUT_S * 1000))
             delete_log(ObjectStore(table.location), oldest, limit)
         return gone
@@ -119,6 +119,10 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
 
 def _check_alone(table: TableHandle, what: str) -> None:
     """Check that no table of another format has files in the folder too, as after CONVERT TO DELTA.
+
+    Args:
+        table: the table whose files are about to be removed.
+        what: the statement that removes them, as the message names it.
 
     Raises:
         TrinityError: NOT_SUPPORTED.

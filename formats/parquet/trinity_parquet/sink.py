@@ -1,4 +1,4 @@
-"""The sinks: the shared ones, which leave partition columns out of files in a folder that others write."""
+"""Sinks: the shared ones, and for folders that others write sinks that leave partition columns out of the files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from trinity.storage.partitioned_sink import PartitionedPageSink
 
 @dataclass(frozen=True)
 class FolderTarget(WriteTarget):
-    """A folder that others write. Its files have no partition columns."""
+    """The target of a write to a folder that others write. The files get no partition columns."""
 
 
 class FolderSinkProvider(ParquetSinkProvider):
-    """See :class:`~trinity.spi.PageSinkProvider`."""
+    """The provider of sinks for Parquet tables, and for folders that others write."""
 
     def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
         """Return the shared sink, except for partitioned folders that others write."""

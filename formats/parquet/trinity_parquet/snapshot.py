@@ -40,9 +40,9 @@ def is_table(folder: Location) -> bool:
 
 @dataclass(frozen=True)
 class _Known:
-    """The memory of a process of a table: its newest version, and the ``stat`` of the first and the newest manifest.
+    """The newest version of a table that a process knows, with the ``stat`` of its manifest and of the first one.
 
-    The latter differs once the table was put back.
+    The ``stat`` of the newest manifest has changed if the table was put back to an earlier state.
     """
 
     born: Stat
@@ -137,19 +137,20 @@ class Snapshots:
         self._entries.drop(lambda key: key[0] == root)
 
     def _newest(self, store: ObjectStore, table: TableHandle, born: Stat) -> int:
-        """Return the newest version: count on from the newest one known, else list.
+        """Return the newest version: on a disk by counting on from the newest known one, in a bucket by a listing.
 
-        A vacuum deletes manifests from the lowest number on, except the first. So where the manifest that was counted
-        to still exists, no higher one was deleted.
+        A vacuum deletes manifests from the lowest number on, except the first. So while the newest known manifest
+        exists, no higher one was deleted.
         """
         with self._mutex:
             known = self._known.get(store.root)
-        if known is not None and known.born != born:  # a file that is put back may have its old stat
+        if known is not None and known.born != born:
+            # if a table under this name is put back, its first manifest may have the ``stat`` that the cache has
             self.forget(table)
             known = None
         look = _count_on if store.on_disk else _list_newest
         found = look(store, table, born, known)
-        if found is None:  # another manifest has its number: the table was put back to an earlier state
+        if found is None:  # the known version has another manifest: the table was put back to an earlier state
             self.forget(table)
             found = look(store, table, born, None)
         assert found is not None
@@ -176,7 +177,7 @@ class Snapshots:
                 else:
                     changes.append(change)
                     at -= 1
-        if not changes and found.operation == "":  # a checkpoint alone
+        if not changes and found.operation == "":  # read from a checkpoint, and no manifest checked against it yet
             _check_same(store, table, found)
         for change in reversed(changes):
             _check_follows(store, table, found, change)
@@ -202,7 +203,7 @@ class _Checkpoints:
 
     @cached_property
     def _newest(self) -> frozenset[str]:
-        """The names after a version near by; one request lists them, however many come before."""
+        """The names of the last versions; one request lists them, however many come before."""
         return frozenset(entry.path for entry in self._store.list(LOG, after=manifest_name(self._list_newest)))
 
     @cached_property
@@ -220,7 +221,7 @@ def _hinted_version(store: ObjectStore) -> int:
 
 
 def _count_on(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
-    """Return the newest version on a disk; None where the manifest of the known one has changed."""
+    """Return the newest version on a disk; None if the manifest of the known one has changed."""
     at = start = known.newest if known else _hinted_version(store)
     stamp = store.stat(manifest_name(at))
     if known and stamp != known.stamp:
@@ -234,9 +235,9 @@ def _count_on(store: ObjectStore, table: TableHandle, born: Stat, known: _Known 
 
 
 def _list_newest(store: ObjectStore, table: TableHandle, born: Stat, known: _Known | None) -> _Known | None:
-    """Return the newest version by one listing, from the newest known one on. That one is deleted only with its table.
+    """Return the newest version, by one listing that begins at the newest known one; None if its manifest has changed.
 
-    None where the manifest of that version has changed.
+    A vacuum does not delete the newest known version, so an empty listing means that the table is gone.
     """
     start = known.newest if known else _hinted_version(store)
     found = _stamps(store, manifest_name(start - 1) if start else None)
@@ -326,7 +327,10 @@ def _born(store: ObjectStore, table: TableHandle) -> Stat:
 
 
 def _stat(store: ObjectStore) -> Stat | None:
-    """Return a table's identity among those of its name: nothing in a bucket, where each has its own folder."""
+    """Return what tells a table from others that had its name: its first manifest's ``stat``; None without a table.
+
+    In a bucket it is a constant: there each table has a folder of its own.
+    """
     return store.stat(manifest_name(0)) if store.on_disk else Stat(0, 0, "")
 
 
