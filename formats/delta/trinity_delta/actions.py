@@ -1,4 +1,4 @@
-"""The actions of Delta's log that Trinity's commits consist of, and what the actions of a commit say of it."""
+"""The actions of Delta's log: those of Trinity's commits, and the facts that the actions of any commit tell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trinity_delta.schema import schema_string
 
 LOG: Final = "_delta_log"
 LAST_CHECKPOINT: Final = f"{LOG}/_last_checkpoint"
-"""The hint at the newest checkpoint."""
+"""The object that names the newest checkpoint: a hint, which may be old."""
 SIDECAR_DOMAIN: Final = "trinity.sidecar"
 """Domain metadata: the sidecar's files, with paths relative to the table."""
 VACUUM_DOMAIN: Final = "trinity.vacuum"
@@ -30,13 +30,13 @@ VACUUM_DOMAIN: Final = "trinity.vacuum"
 ORDER_DOMAIN: Final = "trinity.row-order"
 """Domain metadata: the table's :class:`~trinity.spi.RowOrder`."""
 DOMAINS: Final = frozenset({SIDECAR_DOMAIN, VACUUM_DOMAIN, ORDER_DOMAIN})
-"""All that Trinity keeps in domain metadata."""
+"""The names of all domain metadata of Trinity's."""
 TAG_TIER: Final = "trinity.tier"
 TAG_COMMIT: Final = "trinity.commit"
 """Tag of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number."""
 TAG_ORDER: Final = "trinity.order"
-"""Tag of an appended file: the number of its commit. It is read only where the log's commit files, which have that
-number, are gone.
+"""Tag of an appended file: the number of its commit. It is read only for files whose commit is not known otherwise: in
+a version that is rebuilt from a checkpoint, and after a RESTORE.
 """
 TAG_BUCKET: Final = "trinity.bucket"
 ENGINE: Final = "Trinity/"
@@ -90,7 +90,12 @@ def committed_ms(info: Mapping[str, Any]) -> int:
 def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, order: int | None = None) -> Action:
     """Return the action that adds a file of a sink.
 
-    An append has the number of its commit. A compaction has none: it changes no row for a stream that reads the table.
+    Args:
+        file: the file.
+        store: the table's folder.
+        definition: the table's definition.
+        order: the number of the commit, for appended rows; None for a compaction, which changes no row for a stream
+            that reads the table.
     """
     tags = {TAG_TIER: file.tier.value}
     if order is not None:
@@ -113,7 +118,14 @@ def add(file: DataFile, store: ObjectStore, definition: TableDefinition, *, orde
 
 
 def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: bool = False) -> Action:
-    """Return the action that removes a file under its path in the log; rows change with it, but for a compaction."""
+    """Return the action that removes a file.
+
+    Args:
+        path: the file's path in the log.
+        file: the file.
+        definition: the table's definition.
+        changes: whether the commit changes rows; False for a compaction.
+    """
     gone: Action = {
         "path": path,
         "deletionTimestamp": now_ms(),
@@ -122,13 +134,13 @@ def remove(path: str, file: DataFile, definition: TableDefinition, *, changes: b
         "partitionValues": _to_delta_partition(file.partition, definition),
         "size": file.size,
     }
-    if isinstance(file.deletes, DeletionVector):  # Delta identifies the file by both
+    if isinstance(file.deletes, DeletionVector):  # Delta identifies a file by its path and its vector
         gone["deletionVector"] = file.deletes.to_action()
     return {"remove": gone}
 
 
 def remove_added(added: Mapping[str, Any], *, changes: bool) -> Action:
-    """Return the action that removes a file with its deletion vector, by its add action."""
+    """Return the action that removes the file of an add action, with its deletion vector."""
     known = {key: added[key] for key in _KNOWN if added.get(key) is not None}
     return {"remove": {**known, "deletionTimestamp": now_ms(), "dataChange": changes, "extendedFileMetadata": True}}
 
@@ -176,14 +188,14 @@ def domain(name: str, content: Sequence[Any] | Mapping[str, Any]) -> Action:
 
 
 def with_domains(actions: Iterable[Mapping[str, Any]], further: Iterable[Action]) -> list[Action]:
-    """Return a commit's actions and the domain metadata that it has to repeat, where it writes none of that name."""
+    """Return a commit's actions, and those of the further domain metadata whose domain the commit does not set."""
     found = [dict(action) for action in actions]
     domains = {action["domainMetadata"]["domain"] for action in found if "domainMetadata" in action}
     return [*found, *(action for action in further if action["domainMetadata"]["domain"] not in domains)]
 
 
 def is_of_trinity(actions: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether Trinity made a commit by itself, not through Delta's classes, and no restore."""
+    """Return whether Trinity made a commit by itself, not through Delta's classes. False for a restore."""
     infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
     return any(str(info.get("engineInfo", "")).startswith(ENGINE) for info in infos) and not is_restore(actions)
 
@@ -260,7 +272,7 @@ def from_delta_partition(values: Mapping[str, str | None], definition: TableDefi
 def _partition_value(text: str | None, kind: str) -> Any:
     if text is None or (text == "" and kind not in _TEXT_TYPES):
         return None
-    if text == "":  # NULL by the protocol, and '' to Spark: the reader of the file decides
+    if text == "":  # the protocol says NULL, Spark reads '': leave the value to the reader of the file
         raise ValueError(text)
     if kind == "boolean":
         return text.lower() == "true"
@@ -290,7 +302,7 @@ _MARKED: Final = re.compile(r'"\\u0000decimal:([^"]+)"')
 
 
 def _to_delta(file: DataFile, definition: TableDefinition) -> str:
-    """Return the ``stats`` text of an add action, by the file's names of columns."""
+    """Return the ``stats`` text of an add action, under the names that columns have in the file."""
     kinds = _kinds(definition)
     known = {name: s for name, s in file.stats.items() if name in kinds}
     low = {name: _bound(s.min, kinds[name], upper=False) for name, s in known.items()}
@@ -301,7 +313,7 @@ def _to_delta(file: DataFile, definition: TableDefinition) -> str:
         "maxValues": {name: v for name, v in high.items() if v is not None},
         "nullCount": {name: s.nulls for name, s in known.items() if s.nulls is not None},
     }
-    # json writes no number with all the digits of a decimal; the marked texts become such numbers
+    # ``json`` cannot write all digits of a Decimal as a number: decimals are marked texts, which become numbers here
     return _MARKED.sub(r"\1", json.dumps(stats, separators=(",", ":")))
 
 
@@ -312,12 +324,12 @@ def loosened(text: str) -> str:
 
 
 def parsed_text(stats: Mapping[str, Any]) -> str:
-    """Return the ``stats`` text of statistics that a checkpoint has as values."""
+    """Return the ``stats`` text of statistics that a checkpoint holds as typed values."""
     return _MARKED.sub(r"\1", json.dumps(_without_unknown(stats), default=_plain, separators=(",", ":")))
 
 
 def _without_unknown(stats: Mapping[str, Any]) -> dict[str, Any]:
-    """Return statistics without unknown ones."""
+    """Return statistics without the unknown ones, which are None."""
     known = {name: _without_unknown(value) if isinstance(value, Mapping) else value for name, value in stats.items()}
     return {name: value for name, value in known.items() if value is not None}
 
@@ -367,7 +379,7 @@ def from_delta(text: str | None, definition: TableDefinition) -> tuple[int | Non
             found[name] = ColumnStats(
                 _value(low.get(name), kind, upper=False),
                 _value(high.get(name), kind, upper=True),
-                count if isinstance(count, int) and rows is not None else None,  # by itself it does not say "all"
+                count if isinstance(count, int) and rows is not None else None,  # alone it cannot show that all are
             )
     return rows, found
 

@@ -63,7 +63,7 @@ def on_record(table: TableHandle, metadata: Mapping[str, Any]) -> TableDefinitio
 
 
 def _is_recorded(metadata: Mapping[str, Any]) -> bool:
-    """Return whether a definition of Trinity is there, or should be."""
+    """Return whether the table's configuration has a definition of Trinity, or has lost it."""
     settings = metadata.get("configuration", {})
     return DEFINITION in settings or settings.get(TABLE, "").partition(" ")[0] == metadata.get("id")
 
@@ -93,7 +93,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
     present = []
     for field in fields_of(metadata):
         column = as_column(table, field, metadata)
-        # the engine's own scan goes by the names of what is within a column
+        # Trinity's own scan finds fields within a column by their names
         parts = [f["name"] for f in every_field([field]) if f is not field and name_in_files(f) != f["name"]]
         if parts:
             raise refused(table, f"the column '{column.name}', whose part '{parts[0]}' has another name in data files")
@@ -108,7 +108,7 @@ def adopted(table: TableHandle, known: TableDefinition, metadata: Mapping[str, A
 
 
 def _adopted_column(was: Column, now: Column, field: Mapping[str, Any], known: TableDefinition) -> Column:
-    """Return the present form of a column that Trinity knows. It keeps a type that Delta lacks."""
+    """Return a column of Trinity's as the log now has it. Unless its stored type changed, it keeps its own type."""
     same = TEXT not in field["metadata"] and stored_as(parse_type(was.type)) == stored_as(parse_type(now.type))
     return replace(
         now,
@@ -131,7 +131,10 @@ def _check_partitions(table: TableHandle, definition: TableDefinition, metadata:
 def check_removable(table: TableHandle, metadata: Mapping[str, Any], *, rewrites: bool) -> None:
     """Refuse to remove files with their rows where the table's settings forbid it.
 
-    What rewrites some of the rows to other files would be in the change feed as a change of these.
+    Args:
+        table: the table.
+        metadata: its ``metaData`` action.
+        rewrites: whether other files get some of the rows: a change feed would show these as changed.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming the setting.

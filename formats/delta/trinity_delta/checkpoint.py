@@ -76,7 +76,7 @@ class Replayed:
     """The state of a log at a version: the newest of the actions that replace one another.
 
     Attributes:
-        parts: the Parquet files of the checkpoint that it begins with; their removed files are left out.
+        parts: the Parquet files of the checkpoint that it was read from; ``removed`` lacks those that they list.
         single: kind -> action, for kinds of which a table has one.
         removed: removed files, except those whose name and deletion vector a live file has.
     """
@@ -149,7 +149,7 @@ def replayed(store: ObjectStore, table: str, version: int, names: Iterable[str])
 
 
 def _commit_of_version(store: ObjectStore, table: str, version: int, names: Sequence[str]) -> list[Action]:
-    """Return the commit of a checkpoint's version, for its time; the checkpoint's own time where that file is gone."""
+    """Return the commit of a checkpoint's version, which tells its time; if its file is gone, the checkpoint's time."""
     if store.stat(commit_name(version)):
         return read_commit(store, table, version)
     made = store.stat(f"{LOG}/{names[0]}")
@@ -159,7 +159,7 @@ def _commit_of_version(store: ObjectStore, table: str, version: int, names: Sequ
 def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | None:
     """Return the sum of the log at a version with a classic checkpoint.
 
-    None if it has none, or one with other actions.
+    None if there is no such checkpoint, or if it has kinds of actions that Trinity does not write.
     """
     name = checkpoint_name(version)
     if not store.exists(name) or (read := read_checkpoint(store, [name.removeprefix(f"{LOG}/")])) is None:
@@ -175,8 +175,14 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | No
 def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:
     """Write the checkpoint of a version, and the hint at it.
 
-    Removed files have a row group of their own, which no reader of the version needs. Those that were removed before a
-    time are left out.
+    Removed files have a row group of their own, which no reader of the version needs.
+
+    Args:
+        store: the table's folder.
+        table: the table's name, for messages.
+        version: the version.
+        removed_since_ms: files that were removed before this time, in milliseconds since the epoch, are left out.
+        names: the names of the log's objects.
     """
     found = replayed(store, table, version, names)
     removed = _removed_files(found, removed_since_ms)
@@ -200,19 +206,22 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
 
 
 def _removed_files(found: Replayed, since_ms: int) -> pa.StructArray:
-    """Return a checkpoint's removed files: those of the one before, which Python does not look at, and new ones."""
+    """Return the removed files for a checkpoint: those of the last checkpoint, and those removed since.
+
+    The former may be many. They stay in Arrow, and only those whose path occurs again become Python objects.
+    """
     kind = _SCHEMA.field("remove").type
     fresh = [_row(action)["remove"] for action in found.removed.values()]
     older = _older_removed(found.parts)
     known = pa.array([key[0] for key in (*found.files, *found.removed)], pa.string())
-    named = pc.is_in(older.field("path"), known)  # removed again, or live once more, perhaps with other rows deleted
+    named = pc.is_in(older.field("path"), known)  # removed again, or live again, perhaps with another deletion vector
     again = [file for file in older.filter(named).to_pylist() if not found.knows(file)]
     listed = pa.concat_arrays([older.filter(pc.invert(named)), pa.array([*again, *fresh], kind)])
     return listed.filter(pc.greater_equal(pc.fill_null(listed.field("deletionTimestamp"), 0), since_ms))
 
 
 def _older_removed(parts: Iterable[pq.ParquetFile]) -> pa.StructArray:
-    """Return the removed files of a checkpoint; without a conversion where Trinity wrote it."""
+    """Return the removed files that the parts of a checkpoint list. Parts that Trinity wrote need no conversion."""
     kind = _SCHEMA.field("remove").type
     return pa.concat_arrays([pa.array([], kind), *(_removed_in(file, kind) for file in parts)])
 
@@ -227,6 +236,6 @@ def _removed_in(file: pq.ParquetFile, kind: pa.DataType) -> pa.StructArray:
 
 
 def _row(action: Action) -> Action:
-    """Return an action as a checkpoint has it: none of its files is a change."""
+    """Return an action as a checkpoint has it: ``dataChange`` of a file is false."""
     [(kind, body)] = action.items()
     return {kind: {**body, "dataChange": False}} if kind in ("add", "remove") else action

@@ -37,7 +37,7 @@ _NAMED_BY: Final = {
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The actions of a checkpoint, and its Parquet files, which have those of removed files."""
+    """A checkpoint: its actions without those of removed files, and its Parquet files, which have these too."""
 
     actions: list[Action]
     parts: tuple[pq.ParquetFile, ...]
@@ -65,7 +65,7 @@ def checkpoints_of(names: Iterable[str]) -> dict[int, list[list[str]]]:
 def read_checkpoint(store: ObjectStore, names: Iterable[str]) -> Checkpoint | None:
     """Return a checkpoint; None where it is missing, damaged or empty: commits are read instead.
 
-    Most actions are of removed files; these are left out.
+    Actions of removed files are left out, as they may be most of a checkpoint.
     """
     paths = [f"{LOG}/{name}" for name in names]
     try:
@@ -119,7 +119,7 @@ def _groups(file: pq.ParquetFile) -> list[int]:
 
 
 def _holds(group: pq.RowGroupMetaData, leaves: Container[str]) -> bool:
-    """Return whether some of the columns may have values."""
+    """Return whether a row group may have a value in one of the named columns."""
     for column in map(group.column, range(group.num_columns)):
         if column.path_in_schema in leaves:
             found = column.statistics

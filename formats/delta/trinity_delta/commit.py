@@ -61,7 +61,7 @@ _OPERATIONS: Final = {
 
 @dataclass(frozen=True)
 class DeltaAttempt(TableAttempt[State]):
-    """An attempt at a commit."""
+    """An attempt at a commit to a Delta table."""
 
     snapshots: Snapshots
     logs: Logs
@@ -91,7 +91,8 @@ class DeltaAttempt(TableAttempt[State]):
             before = self.snapshots.load(pinned)
             same = before.metadata["schemaString"] == self.newest.metadata["schemaString"]
         else:
-            columns = self.newest.definition  # a dropped one may have had the name of one that a restore brought back
+            # dropped columns come first: a column that a restore brought back may have the name of a dropped one
+            columns = self.newest.definition
             now = {c.stored_name: c.field_id for c in (*columns.dropped, *columns.columns)}
             same = all(now.get(c.stored_name) == c.field_id for c in written.visible)
         if not same:
@@ -119,7 +120,7 @@ class DeltaAttempt(TableAttempt[State]):
         return started.commit(actions, operation=_OPERATIONS[change.operation], tags=tags)
 
     def _update(self, change: Change) -> dict[str, Any]:
-        """Return the fields of ``metaData`` that change with the columns or the setting that the change needs."""
+        """Return the new fields of ``metaData``: for other columns, a table in place of this one, deletion vectors."""
         before, present = self.newest.definition, self.newest.metadata["configuration"]
         after = before if change.merge is None else definition_after(change.merge, before)
         found: dict[str, Any] = {}
@@ -293,7 +294,7 @@ def _folded_external(rewrite: RewriteTableHandle, state: State, files: Sequence[
     paths = [path for path, f in state.files.items() if f.path in replaced]
     changes = not _keeps_rows([state.files[path] for path in paths], files)
     if changes and is_true(state.metadata["configuration"], FEED):
-        ObjectStore(rewrite.table.location).delete(f.path for f in files)  # no version names them
+        ObjectStore(rewrite.table.location).delete(f.path for f in files)  # new files, which no version names
         raise refused(
             rewrite.table,
             f"'{FEED}' = 'true' and row versions that a compaction would leave out: its feed would show every row as "
@@ -307,7 +308,7 @@ def _folded_external(rewrite: RewriteTableHandle, state: State, files: Sequence[
 
 
 def _keeps_rows(before: Sequence[DataFile], after: Sequence[DataFile]) -> bool:
-    """Return whether all row versions remain, as far as their numbers are known."""
+    """Return whether a compaction dropped no row version: True only if all numbers of rows are known, and equal."""
     return all(f.rows_known for f in before) and sum(f.live_rows for f in before) == sum(f.rows for f in after)
 
 

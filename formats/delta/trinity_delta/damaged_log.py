@@ -1,4 +1,4 @@
-"""A log with damaged newest commits: whose table it is, and how those commits are set aside."""
+"""Logs with damaged newest commits: finding out who made the table, and moving those commits away."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _actions(store: ObjectStore) -> Iterator[dict[str, Any]]:
 def move_damaged(location: str, readable: int, newest: int) -> None:
     """Move the log files of versions above a readable one to where no reader looks.
 
-    This begins with the newest version, and moves each version's commit file last. So after a crash the log has no gap,
+    The newest version is moved first, and of each version the commit file last. So after a crash the log has no gap,
     and a second run continues.
     """
     store, damaged = ObjectStore(location), f"{_DAMAGED}/{uuid.uuid4().hex}"

@@ -28,13 +28,13 @@ _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)}
 
 
 def to_z85(data: bytes) -> str:
-    """Return the text of bytes, whose number is a multiple of four."""
+    """Return bytes, whose number is a multiple of four, as Z85: five characters for four bytes."""
     numbers = (int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4))
     return "".join(_DIGITS[number // 85**power % 85] for number in numbers for power in (4, 3, 2, 1, 0))
 
 
 def from_z85(text: str) -> bytes:
-    """Return the bytes of a text.
+    """Return the bytes of a text of Z85.
 
     Raises:
         ValueError: the text is not Z85.
@@ -71,7 +71,7 @@ class DeletionVector(Deletes):
         kind: ``storageType`` in Delta's log: ``u`` by an id, ``p`` by a path, ``i`` in the log itself.
         path_or_inline: ``pathOrInlineDv`` in Delta's log.
         size: bytes of the bitmap.
-        offset: where it begins in its file; None for one in the log.
+        offset: byte at which it begins in its file; None for one in the log.
         file: absolute path of its file; None for one in the log.
     """
 
@@ -143,7 +143,7 @@ class DeletionVectorSink(DeleteSink):
         self._made: list[tuple[str, dict[str, Any], int]] = []
 
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
-        """Add the file's vector: the positions, and those deleted before."""
+        """Add the deletion vector of a data file: of the given rows, and of those deleted before."""
         deleted, offset = with_earlier(file, positions), len(self._data)
         bits = vector_of(deleted)
         framed = in_frame(bits)
@@ -168,7 +168,7 @@ class DeletionVectorSink(DeleteSink):
 def vectors_of_fragments(rewrite: RewriteTableHandle, fragments: Sequence[bytes]) -> dict[str, DeletesFragment]:
     """Return absolute path of a data file -> its deletion vector, from the fragments of :class:`DeletionVectorSink`.
 
-    Where two sinks have vectors of one data file, one with the rows of both is written.
+    If several sinks wrote vectors of one data file, a vector with the rows of all is written.
     """
     store, found = ObjectStore(rewrite.table.location), dict[str, list[DeletesFragment]]()
     for data in map(json.loads, fragments):

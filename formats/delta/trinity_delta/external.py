@@ -91,7 +91,7 @@ def apply_external(
     file_of: Callable[[Mapping[str, Any], int], DataFile],
     version: int,
 ) -> None:
-    """Remove and add a commit's files in place. A file that only loses rows keeps its commit number and its place.
+    """Apply a commit to ``files`` and ``adds``. A file that only loses rows keeps its commit number and its place.
 
     Args:
         files: :func:`~trinity_delta.actions.file_key` -> live file.
@@ -111,7 +111,10 @@ def apply_external(
 
 
 def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
-    """Sort by name, which writers number by partition; files older than the log by modification time first."""
+    """Return a sort key: the name, as writers number files by partition; before it the time of files of older commits.
+
+    Older commits are those whose files a rebuilt version has together.
+    """
     time = added["modificationTime"] if _COMMITTED in added else 0
     return time, added["path"].rsplit("/", 1)[-1], added["path"]
 
@@ -119,8 +122,10 @@ def _order_in_commit(added: Mapping[str, Any]) -> tuple[int, str, str]:
 def with_commits_of_files(actions: Sequence[Action], first: int, commits: Iterable[Sequence[Action]]) -> list[Action]:
     """Return the actions of a version rebuilt from a checkpoint, with the commits of its files.
 
-    The commits go from the oldest one that the log still has up to the version. Older files count as committed just
-    before.
+    Args:
+        actions: the actions of the version.
+        first: the number of the oldest commit that the log still has; older files count as of the commit before it.
+        commits: the commits from ``first`` up to the version.
     """
     known: dict[str, int] = {}
     ever: dict[str, int] = {}
@@ -128,7 +133,7 @@ def with_commits_of_files(actions: Sequence[Action], first: int, commits: Iterab
         gone = {file_key(a["remove"]) for a in commit if "remove" in a}
         paths = {file_key(a["add"]) for a in commit if "add" in a}
         known = {p: n for p, n in known.items() if p not in gone - paths}
-        back = is_restore(commit)  # its files are as old as they were
+        back = is_restore(commit)  # the files that it adds keep the numbers of their first commits
         known |= {path: ever.get(path, first - 1) if back else number for path in paths - gone}
         ever |= known
     return [
@@ -200,9 +205,9 @@ def external_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -
 
 
 def reading_storage(definition: TableDefinition, metadata: Mapping[str, Any]) -> pa.Schema:
-    """Return the storage schema to read files by: under the names and ids that column mapping goes by, on every level.
+    """Return the storage schema for reading files: fields have the names and ids of column mapping, on every level.
 
-    Partition columns have their values in the log, whether files have them or not.
+    Values of partition columns come from the log, even if files have these columns.
     """
     mode, storage = mapping_mode(metadata), storage_schema(definition)
     if mode != "none":

@@ -1,4 +1,4 @@
-"""The entry point: it makes catalogs of Delta tables."""
+"""The adapter's entry point, which makes catalogs of Delta tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DeltaConnector(Connector):
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
         from trinity_delta.metadata import DeltaMetadata
         from trinity_delta.names import SparkNames
-        from trinity_delta.snapshot import is_table  # not before a catalog is opened: connecting is light
+        from trinity_delta.snapshot import is_table  # imported late, as connecting has to be fast
 
         folders = (
             SparkNames(catalog, options.spark_catalog, context)
@@ -55,7 +55,7 @@ class DeltaConnector(Connector):
 
 
 class DeltaFormat(Format):
-    """Delta tables in a folder, where some commits need Spark with Delta's JARs, or in an object store."""
+    """The format of Delta tables. Some commits to tables on a disk need Spark with Delta's JARs."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:

@@ -95,7 +95,7 @@ class DeltaJvm:
         return self.java(f"{_DELTA}.DeltaOperations${name}")(*arguments)
 
     def rows_changed(self, name: str) -> Any:
-        """Return the operation Write (an append), Update, Optimize or Truncate, which Replace uses, too."""
+        """Return the operation of a change of rows: Write (an append), Update, Optimize or Truncate (or Replace)."""
         arguments: list[Any] = []
         if name == "Write":
             arguments = [self.java("org.apache.spark.sql.SaveMode").valueOf("Append"), *[self.none] * 8]
@@ -202,7 +202,8 @@ class DeltaTransaction:
     Attributes:
         read_version: the version that it started from; -1 when there is no table.
         domains: domain metadata that the commit repeats, unless it writes its own of that name.
-        write_due_checkpoint: called after the commit: Delta's classes do not see to what other writers left out.
+        write_due_checkpoint: called after the commit. It writes a checkpoint that other writers left out, which Delta's
+            classes do not.
     """
 
     def __init__(self, jvm: DeltaJvm, name: str, location: str, transaction: Any) -> None:
@@ -222,7 +223,7 @@ class DeltaTransaction:
             return str(self._transaction.metadata().id())
 
     def read_txn(self, application: str) -> None:
-        """Declare the read as ``txnVersion`` does, without the record, for which Delta would rebuild the state."""
+        """Declare a read of a record. ``txnVersion`` does so too, but rebuilds the whole state to return the record."""
         with _delta_errors(self._name, self._location):
             self._transaction.readTxn().addOne(application)
 

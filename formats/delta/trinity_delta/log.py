@@ -18,7 +18,7 @@ from trinity_delta.damaged_log import damaged
 from trinity_delta.shapes import action_fault
 
 _AT_ONCE: Final = 16
-"""Commit files that are read in parallel."""
+"""How many commit files are read in parallel."""
 _GAPS: Final = (*range(2, 17), *(1 << n for n in range(5, 14)))
 """Distances after the newest commit found at which further ones are looked for: one in between may be missing."""
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
@@ -26,7 +26,7 @@ _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 @dataclass(frozen=True)
 class Listing:
-    """A log, or its end, from a listing: the ``stat`` of each commit file, and the versions that have a checkpoint."""
+    """The contents of a log, or of its end: the ``stat`` of each commit file, and the versions with a checkpoint."""
 
     commits: dict[int, Stat]
     checkpoints: frozenset[int]
@@ -44,13 +44,13 @@ class Listing:
 
 
 def _commit_numbers(store: ObjectStore) -> list[int]:
-    """Return the versions that have commit files, in no order."""
+    """Return the versions that have commit files, in no particular order."""
     return [int(match[1]) for match in map(_COMMIT.fullmatch, store.names(LOG)) if match]
 
 
 def has_commits(store: ObjectStore) -> bool:
     """Return whether a folder has a commit: the first one, that of the newest checkpoint, or any other in its log."""
-    if store.on_disk:  # in a bucket each look is a request, as the listing is
+    if store.on_disk:  # in a bucket each ``stat`` is a request, and one request lists the log
         known = (0, checkpoint_hint(store).get("version"))
         if any(number is not None and store.stat(commit_name(number)) for number in known):
             return True

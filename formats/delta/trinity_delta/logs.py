@@ -81,7 +81,7 @@ class DeltaLog(Protocol):
 
 
 class Logs:
-    """The logs by location. The first use of Delta's own classes starts Spark."""
+    """The logs of a catalog's tables, by location. The first use of Delta's own classes starts Spark."""
 
     def __init__(self, context: ConnectorContext) -> None:
         self._context = context
@@ -96,7 +96,7 @@ class Logs:
         return self._delta
 
     def at(self, location: str, settings: Mapping[str, str]) -> DeltaLog:
-        """Return the log of a table's folder."""
+        """Return the log of a table's folder: Trinity's own, or that of Delta's classes if the settings need these."""
         own = not Location.of(location).on_disk or are_kept(settings)
         return self._own if own else self.jvm()
 

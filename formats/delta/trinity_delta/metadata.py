@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 
 class DeltaMetadata(FolderMetadata, TableCommits):
-    """See :class:`~trinity.spi.ConnectorMetadata`."""
+    """The metadata of a catalog of Delta tables."""
 
     def __init__(self, folders: Folders, context: ConnectorContext) -> None:
         super().__init__(folders)
@@ -126,7 +126,7 @@ class DeltaMetadata(FolderMetadata, TableCommits):
         return list(vectors_of_fragments(rewrite, deletes).values())
 
     def newest_definition(self, table: TableHandle) -> TableDefinition:
-        return self._snapshots.state(replace(table, version=None)).definition  # also of one that cannot be read
+        return self._snapshots.state(replace(table, version=None)).definition  # also of a table that cannot be read
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         store = ObjectStore(table.location)
@@ -144,9 +144,10 @@ class DeltaMetadata(FolderMetadata, TableCommits):
     # -- helpers ----------------------------------------------------------------------------------------
 
     def _begin(self, table: TableHandle) -> State:
-        """Return the state that a statement writes to; record what other engines changed of the definition.
+        """Return the state that a statement writes to, after recording the changes of other engines to the definition.
 
-        Files with marks for columns, which go by index among all columns ever (P1), need these indexes to be settled.
+        Files mark carried columns by their index among all columns that there ever were (P1). So columns that other
+        engines added need their index before a file is written.
         """
         newest = replace(table, version=None)
         state = self._snapshots.load(newest)

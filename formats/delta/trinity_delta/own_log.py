@@ -1,8 +1,8 @@
 """Trinity's own commits: each puts the commit file of its number if nobody else has (L7). They need no JVM.
 
-In an object store there are no others: commits of Delta's classes there are not safe among several drivers. A commit is
-followed by its version checksum, totals of the version that readers compare with what they have read, and where one is
-due by a checkpoint and the clean-up of the log, which keeps its files as long as Delta does.
+In an object store all commits are Trinity's own: those of Delta's classes are not safe there among several drivers. A
+commit is followed by its version checksum, totals of the version that readers compare with what they have read; if one
+is due, by a checkpoint; and by the clean-up of the log, which keeps its files as long as Delta does.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MINIMA: Final = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
 class OwnLog:
-    """See :class:`~trinity_delta.logs.DeltaLog`."""
+    """The log to which Trinity itself commits; see :class:`~trinity_delta.logs.DeltaLog`."""
 
     preferred: Mapping[str, str] = MappingProxyType({})
 
@@ -81,23 +81,23 @@ class OwnLog:
 
 
 class VersionCache(Protocol):
-    """The memory of a process of the tables that it writes."""
+    """The memory that a process has of the tables that it writes."""
 
     def keep(self, table: TableHandle, made: State, size: int) -> None:
-        """Remember a version that was committed here, and the bytes of its commit file."""
+        """Remember a version that this process has committed, and the size of its commit file in bytes."""
 
     def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
-        """Return the known hint at the newest checkpoint, in the form of the log's own; None before the first read."""
+        """Return the remembered hint at the newest checkpoint, as the log's own has it; None before the first read."""
 
     def keep_checkpoint(self, table: TableHandle, hint: Mapping[str, int]) -> None:
         """Remember the newest checkpoint."""
 
 
 class OwnTransaction:
-    """See :class:`~trinity_delta.logs.Transaction`.
+    """A transaction that Trinity commits by itself; see :class:`~trinity_delta.logs.Transaction`.
 
-    A commit takes the number after the version that it was checked against, so a concurrent commit makes it check
-    again. It repeats domain metadata, unless it writes its own of that name.
+    A commit takes the number after the version that it was checked against, so after a concurrent commit it is checked
+    again. It repeats the domain metadata in ``domains``, except for domains that it sets itself.
     """
 
     def __init__(self, table: TableHandle, state: State, cache: VersionCache, domains: Sequence[Action] = ()) -> None:
@@ -161,9 +161,9 @@ class OwnTransaction:
         wanted = [{"commitInfo": info}, *self._metadata_actions(), *with_domains(actions, self._domains)]
         made, store = apply(self._table, self._state, number, wanted), ObjectStore(self._table.location)
         size = _put_commit(store, number, wanted)
-        if operation != RESTORE:  # what the files of another version were is read from that one
+        if operation != RESTORE:  # after a RESTORE the state has facts of the restored version, which have to be read
             after_commit(f"Version {number} will be read back", lambda: self._cache.keep(self._table, made, size))
-        if not made.definition.external:  # how many rows others deleted in their files is not known
+        if not made.definition.external:  # a checksum needs the numbers of deleted rows, unknown in others' files
             after_commit(
                 f"Version {number} has no checksum",
                 lambda: _write_checksum(store, number, info, made.metadata, made.protocol, made.files.values()),
@@ -199,8 +199,8 @@ class OwnTransaction:
 def catch_up(table: TableHandle, state: State) -> None:
     """Write a checkpoint when too many commits follow the last one.
 
-    Delta's own writer makes one at each multiple of its interval, but not where a writer that makes none takes that
-    version.
+    Delta's own writer makes one when it commits a multiple of its interval. If a writer that makes none commits that
+    version, there is none.
     """
     store = ObjectStore(table.location)
     if state.version - checkpoint_hint(store).get("version", 0) >= _MOST_COMMITS:
@@ -209,7 +209,7 @@ def catch_up(table: TableHandle, state: State) -> None:
 
 
 def _is_due(made: State, interval: int, hint: Mapping[str, int]) -> bool:
-    """Return whether a checkpoint is due: at each step, or where others committed the steps and wrote none."""
+    """Return whether a version is due for a checkpoint: at each step, or if others wrote none at earlier steps."""
     step = max(_step(interval, rows) for rows in (len(made.files), hint.get("size", 0)))
     behind = made.version - hint.get("version", 0)
     return made.version % step == 0 or behind >= min(2 * step, _MOST_COMMITS)
@@ -338,7 +338,8 @@ def _clean_up(
     """Delete log files of versions that are too old, from the lowest number on.
 
     Versions not older than ``delta.logRetentionDuration`` at the last midnight (UTC) stay, and so does the newest
-    checkpoint before them, from which they are read. The times of objects are asked for from the oldest commit on.
+    checkpoint before them, from which they are read. ``modified_ms`` is called from the oldest commit on, and no
+    further than needed.
     """
     if not cleans_up(settings):
         return

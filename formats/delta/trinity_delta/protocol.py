@@ -71,10 +71,10 @@ _ISOLATION: Final = "delta.isolationLevel"
 def protocol_of(
     schema: str, settings: Mapping[str, str], present: Mapping[str, Any] | None = None, further: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the ``protocol`` action of a table; features that it has stay, and further ones are added in any case."""
+    """Return the ``protocol`` action of a table: features for its schema and settings, the present and further ones."""
     had = (present or {}).get("writerFeatures") or ()
     wanted = {*had, *_ALWAYS, *further, *_of_settings(settings), *_of_types(json.loads(schema))}
-    wanted |= {DOMAIN_METADATA} if FEATURE in wanted else set()  # it holds the highest row id
+    wanted |= {DOMAIN_METADATA} if FEATURE in wanted else set()  # row tracking keeps its highest number there
     readers = sorted({*((present or {}).get("readerFeatures") or ()), *(wanted & _READERS)})
     version = {"minReaderVersion": 3 if readers else 1, "minWriterVersion": 7}
     return {**version, **({"readerFeatures": readers} if readers else {}), "writerFeatures": sorted(wanted)}

@@ -63,7 +63,7 @@ def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> Com
 
 
 def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal: TrinityError) -> Mapping[str, str]:
-    """Return the configuration with the definition, of the newest version that has it. Raises the refusal."""
+    """Return the settings with the definition from the newest version that has it. Raises the refusal without one."""
     for version in range(state.version - 1, state.oldest - 1, -1):
         before = snapshots.state(replace(table, version=version)).metadata
         if before["id"] != state.metadata["id"] or not is_own([{"metaData": before}]):
@@ -75,7 +75,7 @@ def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal:
         except TrinityError:
             continue
         written = {key: before["configuration"][key] for key in (DEFINITION, TABLE) if key in before["configuration"]}
-        if written.items() <= state.metadata["configuration"].items():  # something else is wrong
+        if written.items() <= state.metadata["configuration"].items():  # they are there: the refusal has another reason
             break
         return written
     raise refusal

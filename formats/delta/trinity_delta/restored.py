@@ -40,7 +40,7 @@ Commit = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Since:
-    """What other engines changed since Trinity's newest commit.
+    """The changes of other engines since Trinity's newest commit.
 
     Attributes:
         displaced: paths of compacted files from which they removed rows.
@@ -77,8 +77,8 @@ def domain_version_at(store: ObjectStore, table: str, number: int, actions: Comm
 
 
 def with_domains_of(now: State, then: State, actions: Commit) -> State:
-    """Return the state with sidecar, row order and file ages of the restored version."""
-    # in the order of that version: among others' files of one commit the later ones win
+    """Return the state ``now`` with the sidecar, row order and commit numbers of files of the restored version."""
+    # files in the order of the restored version: among files of one commit of another engine later ones win
     paths = [path for path in dict.fromkeys((*then.files, *now.files)) if path in now.files]
     removed = _removes_domains(actions) or not allows_domains(now.definition, now.protocol)
     return replace(
@@ -93,7 +93,7 @@ def with_domains_of(now: State, then: State, actions: Commit) -> State:
 
 
 def _as_of_version(file: DataFile, before: DataFile | None) -> DataFile:
-    """Return a file as of the earlier version: with its number in the order of commits."""
+    """Return a file with the commit number of the earlier version, if the same rows of it are deleted there."""
     return before if before is not None and before.deletes == file.deletes else file
 
 
@@ -146,7 +146,7 @@ def _key(file: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def restoring(table: TableHandle, now: State, then: State) -> list[Action]:
-    """Return the actions of files and of domain metadata. There are none where neither differs."""
+    """Return the actions that bring back files and domain metadata of version ``then``; none if neither differs."""
     gone = [(path, file) for path, file in now.files.items() if not _same(file, then.files.get(path))]
     back = {path: file for path, file in then.files.items() if not _same(file, now.files.get(path))}
     if not (gone or back) and (now.sidecar, now.order) == (then.sidecar, then.order):
@@ -188,9 +188,9 @@ def restored_metadata(
             "cannot undo. Write the rows of that version instead: table.upsert(table.to_arrow(version=...)).",
         )
     kept = {}
-    if then.mapped:  # numbers of columns are given once; others may have gone back to before there were any
+    if then.mapped:  # no column number is given twice, even if other engines restored an older version meanwhile
         kept = {HIGHEST: str(max(int(state.metadata["configuration"].get(HIGHEST, 0)) for state in (now, then)))}
-    else:  # no file that is live has the columns that came since, nor may a statement bring one: their names are free
+    else:  # neither live files nor running statements have the columns that came since: their names are free again
         definition = replace(definition, dropped=then.definition.dropped)
     settings = {**then.metadata["configuration"], **kept, **recorded(definition)}
     schema = then.metadata["schemaString"]

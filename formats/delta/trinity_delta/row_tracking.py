@@ -31,7 +31,7 @@ MATERIALIZED: Final = {
 
 
 def with_row_columns(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return a table's settings; if its rows are tracked, with the names of those columns."""
+    """Return a table's settings; if its rows are tracked, with names for the columns of :data:`MATERIALIZED`."""
     if not is_true(settings, ENABLED):
         return dict(settings)
     return {**{key: f"{start}{uuid.uuid4()}" for key, start in MATERIALIZED.items()}, **settings}
@@ -56,7 +56,7 @@ def highest_row_id(domain: Mapping[str, Any]) -> int:
 def with_row_ids(actions: Iterable[Mapping[str, Any]], highest: int, version: int) -> list[Action]:
     """Return the actions of a commit, with numbers for the rows of new files, above the highest one given before.
 
-    A file that has some keeps them.
+    A file whose rows have numbers keeps them.
     """
     found, given = list[Action](), highest
     for action in actions:

@@ -49,7 +49,7 @@ _FEATURES: Final = {
     "delta.feature.domainMetadata": "supported",
 }
 PARTITIONED: Final = {
-    # data files keep the partition columns, also those that other engines write: reads go by file
+    # data files have the partition columns, even those that other engines write: reads take the values from the files
     "delta.enableMaterializePartitionColumnsFeature": "true",
 }
 MAPPED: Final = {
@@ -78,7 +78,7 @@ _FIXED: Final = {
 
 
 def storage_schema(definition: TableDefinition) -> pa.Schema:
-    """Return the physical Arrow schema of a table's files. TIME is microseconds; all is nullable: the engine checks."""
+    """Return the physical Arrow schema of a table's files. TIME becomes microseconds; the engine checks NOT NULL."""
     return pa.schema([stored_field(c, stored_as(parse_type(c.type)).to_arrow()) for c in definition.columns])
 
 
@@ -164,7 +164,7 @@ def _changed(field: Mapping[str, Any], column: Column, mapped: bool) -> dict[str
         metadata[DEFAULT] = column.default
     if mapped:
         metadata[PHYSICAL] = column.stored_name
-    if parse_type(column.type).nested:  # what is inside does not change, and Delta has numbered it
+    if parse_type(column.type).nested:  # fields within a column do not change, and Delta has numbered them
         new["type"] = _named_within(field["type"]) if mapped else field["type"]
     elif new["type"] != field["type"]:
         step = {"fromType": field["type"], "toType": new["type"]}
@@ -173,7 +173,10 @@ def _changed(field: Mapping[str, Any], column: Column, mapped: bool) -> dict[str
 
 
 def _named_within(kind: Any) -> Any:
-    """Return a type whose fields have the same names in data files; Delta would invent names for new ones."""
+    """Return a type in which each field's name in data files is on record; by default it is the field's own name.
+
+    Delta would invent names for new fields.
+    """
     if not isinstance(kind, dict):
         return kind
     found = {part: _named_within(value) for part, value in kind.items() if part != "fields"}
@@ -188,7 +191,10 @@ def configuration(
 ) -> dict[str, str]:
     """Return Delta's table configuration of a definition: its JSON, and the user's ``delta.`` settings unchanged.
 
-    A new table has preferred settings, which a user may override, and the features that it needs.
+    Args:
+        definition: the definition.
+        preferred: settings of a new table that a user may override; None for an existing table.
+        needed: further settings that the definition needs.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY for a ``delta.`` setting on which the adapter relies.
@@ -389,13 +395,13 @@ def _filled_fields(fields: Any, where: str) -> list[dict[str, Any]]:
 
 
 HIGHEST: Final = "delta.columnMapping.maxColumnId"
-"""Setting: the highest number ever given."""
+"""Setting: the highest number that a field ever had."""
 
 
 def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return a schema and settings in which each field has a number.
+    """Return a schema in which each field has a number, and settings with the highest one.
 
-    A field without a name in data files gets its own.
+    A field without a name for data files gets its own name. Without column mapping both stay as they are.
     """
     if settings.get(MODE, "none") == "none":
         return schema, dict(settings)
@@ -404,7 +410,7 @@ def numbered(schema: str, settings: Mapping[str, str]) -> tuple[str, dict[str, s
 
 
 def _with_numbers(kind: Any, fresh: Iterator[int]) -> Any:
-    """Return a type with numbered fields, in the order in which they are written, each before those within it."""
+    """Return a type with numbered fields: in their order, and each before the fields within it."""
     if not isinstance(kind, Mapping):
         return kind
     found = dict(kind)

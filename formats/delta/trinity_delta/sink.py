@@ -1,4 +1,4 @@
-"""The sinks: the shared ones, and deletion vectors for deleted rows."""
+"""Sinks: the shared ones, and one that writes deletion vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from trinity.storage import ParquetSinkProvider
 
 
 class DeltaSinkProvider(ParquetSinkProvider):
-    """See :class:`~trinity.spi.PageSinkProvider`."""
+    """The provider of sinks for Delta tables."""
 
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
         """Return a sink that writes deletion vectors."""

@@ -51,20 +51,21 @@ from trinity_delta.schema import storage_schema
 from trinity_delta.state import Forgotten, State, apply, file_change, order_since
 
 _CACHED: Final = 64
-"""Versions remembered of a table."""
+"""How many versions of a table are remembered."""
 _ENTRIES: Final = 10_000
-"""Commits of a table whose history entries are remembered."""
+"""How many history entries of a table are remembered."""
 
 
 @dataclass
 class Known:
-    """The memory of a process of a table.
+    """The memory that a process has of a table.
 
     Attributes:
+        newest: the newest version.
         first: in an object store, the oldest version that could be read when the whole log was last listed.
         stamp: identifies the commit file of ``newest``, as another table may have the same name.
         states: the versions used last.
-        entries: their entries of ``history()``.
+        entries: the entries of ``history()`` used last.
         own_commits: versions committed by this process and not listed since -> bytes of their commit files.
         checkpoint: the hint at the newest checkpoint; None where nobody has looked.
     """
@@ -83,7 +84,7 @@ class Known:
         self.entries.drop(lambda number: number >= version)
 
     def lost(self, found: Mapping[int, Stat]) -> list[int]:
-        """Return the versions that were committed here, and are missing or another writer's in the log."""
+        """Return the versions that this process committed, and that the log lacks or has from another writer."""
         return [
             version for version, size in self.own_commits.items() if version not in found or found[version].size != size
         ]
@@ -93,7 +94,7 @@ _log = logger("trinity.delta")
 MOST_REPLAYED: Final = Limit(1000)
 """After more commits than this, a version is rebuilt from the newest checkpoint."""
 _MOST_FETCHED: Final = 8
-"""The same in an object store, where each commit is a request."""
+"""The number of commits in an object store, where each is a request, instead of :data:`MOST_REPLAYED`."""
 
 
 def is_table(folder: Location) -> bool:
@@ -129,7 +130,7 @@ class Snapshots:
         return state
 
     def state(self, table: TableHandle) -> State:
-        """Return the result of :meth:`load`, also for a version that is unreadable."""
+        """Return the state as :meth:`load` does, but also of a version that other engines made unreadable."""
         store = ObjectStore(table.location)
         with self._mutex:
             known = self._refresh(store, table)
@@ -203,7 +204,7 @@ class Snapshots:
     def _check_present(self, table: TableHandle, state: State) -> None:
         """Refuse an old version whose files another engine's VACUUM removed. Raises INVALID_ARGUMENTS (L10)."""
         store = ObjectStore(table.location)
-        if (gone := _missing(store, state)) is None:  # checked first: a damaged newest version may not hide old ones
+        if (gone := _missing(store, state)) is None:  # before the newest version is loaded, which may be damaged
             return
         newest = self.state(replace(table, version=None)).version
         if state.version == newest:
@@ -268,7 +269,7 @@ class Snapshots:
                 known.checkpoint = hint
 
     def since_checkpoint(self, table: TableHandle) -> int:
-        """Return the number of commits after the newest checkpoint of the log, 0 at one."""
+        """Return the number of commits after the newest checkpoint of the log."""
         store, newest = ObjectStore(table.location), self.state(replace(table, version=None)).version
         return newest - max((n for n in checkpoints_of(store.names(LOG)) if n <= newest), default=-1)
 
@@ -351,7 +352,10 @@ class Snapshots:
         return self._remembering(table, known, made, commit)
 
     def _remembering(self, table: TableHandle, known: Known, made: State, commit: Sequence[Mapping[str, Any]]) -> State:
-        """Return the state after a commit; if that brought back rows, with what Trinity had kept beside them."""
+        """Return the state after a commit; if it is a RESTORE, with Trinity's domain metadata of the restored version.
+
+        The same goes for a commit that removed Trinity's domain metadata: the version before it has them.
+        """
         try:
             at = domain_version_at(ObjectStore(table.location), table.full_name, made.version, commit)
             return made if at is None else with_domains_of(made, self._state(table, known, at), commit)
@@ -372,7 +376,10 @@ class Snapshots:
         return found if self._since_trinity(table, version) == Since() else None
 
     def _from_checkpoint(self, table: TableHandle, known: Known, found: Replayed, at: int, version: int) -> State:
-        """Return the state from a checkpoint and the commits since; Trinity's own commits are summed first."""
+        """Return the state from a checkpoint and the commits since.
+
+        Trinity's own commits that follow the checkpoint directly are summed with it; the others are applied one by one.
+        """
         store, name = ObjectStore(table.location), table.full_name
         commits = read_commits(store, name, range(at + 1, version + 1))
         ours = list(itertools.takewhile(is_of_trinity, commits))
@@ -391,7 +398,10 @@ class Snapshots:
         return since_trinity((n, read_commit(store, name, n)) for n in there)
 
     def _rebuild(self, table: TableHandle, known: Known, version: int) -> State:
-        """Return the state by the log's checkpoint and commits; where they are incomplete, by all remaining commits."""
+        """Return the state from the newest checkpoint and the commits after it.
+
+        If the table is external, all remaining commits tell the commit numbers of its files.
+        """
         store, name = ObjectStore(table.location), table.full_name
         actions = replayed(store, name, version, store.names(LOG)).actions()
         if not is_own(actions):

@@ -47,7 +47,7 @@ _COPYING: Final = ("UPDATE", "DELETE")
 
 
 class Forgotten(Enum):
-    """Reasons why what Trinity keeps in domain metadata is not in force."""
+    """A reason why Trinity's domain metadata of a table is not in force."""
 
     REMOVED = (
         "no domain metadata of Trinity's any more, since another engine removed it, as ALTER TABLE ... DROP FEATURE "
@@ -79,14 +79,14 @@ class State:
     Attributes:
         metadata: the ``metaData`` action.
         definition: the table as Trinity sees it.
-        files: path as the log has it -> live file, absolute path.
+        files: path as the log has it -> live file, which has its absolute path.
         sidecar: files with tombstones.
         oldest: the oldest version that vacuum left readable.
         added: path as the log has it -> add action: of all files of an external table, of the base of a Trinity table.
         clustering: columns by which Delta clusters the table, by their names in data files.
         changed: whether other engines changed the definition that Trinity recorded.
         refusal: why the version cannot be read, or None.
-        forgotten: why what Trinity keeps beside the rows is not in force; None while it is.
+        forgotten: why Trinity's domain metadata is not in force; None while it is.
         written: whether the newest domain metadata has the sidecar and order in force; False after a RESTORE.
         order: what is remembered of the order of rows.
         displaced: paths of compacted files from which other engines removed rows.
@@ -129,7 +129,7 @@ class State:
             )
 
     def check_remembered(self, table: TableHandle) -> None:
-        """Refuse a version for which what Trinity keeps beside its rows is not known. Raises NOT_SUPPORTED."""
+        """Refuse a version for which Trinity's domain metadata is not in force. Raises NOT_SUPPORTED."""
         if self.forgotten:
             raise self.forgotten.error(table)
 
@@ -197,7 +197,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
 
 
 def allows_domains(definition: TableDefinition, protocol: Mapping[str, Any]) -> bool:
-    """Return whether a table's protocol allows what Trinity has to keep of the table."""
+    """Return whether a table's protocol allows Trinity's domain metadata; an external table needs none."""
     return definition.external or DOMAIN_METADATA in (protocol.get("writerFeatures") or ())
 
 
@@ -241,7 +241,10 @@ def _is_compacted(file: DataFile) -> bool:
 
 
 def _without_files(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]], version: int) -> State:
-    """Return the state after a commit, without files: the definition as Trinity left it, with others' changes."""
+    """Return metadata, protocol and definition after a commit, as a state without files.
+
+    Of a table of Trinity's the definition is the recorded one, with the changes of other engines.
+    """
     if state and not found.keys() & {"metaData", "protocol"}:
         return state
     metadata = found["metaData"][-1] if "metaData" in found else state.metadata if state else {}
@@ -309,7 +312,7 @@ def _file(
 def _with_deleted_rows(
     store: ObjectStore, file: DataFile, added: Mapping[str, Any], before: DataFile | None
 ) -> DataFile:
-    """Return a file with its deleted rows. One that only lost rows keeps its commit number and its maker."""
+    """Return a file with its deleted rows. A file that only lost rows keeps its commit number and its origin."""
     if before is not None:
         file = replace(file, commit=before.commit, origin=before.origin)
     vector = added.get("deletionVector")
@@ -345,7 +348,12 @@ def _timestamp(state: State | None, info: Mapping[str, Any]) -> int:
 
 
 def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
-    """Return the maker of a file; it was added alone where its commit is known, and removed no file."""
+    """Return the origin of a file.
+
+    Args:
+        added: its add action.
+        alone: whether the commit that added it is known, and removed no file.
+    """
     if TAG_TIER in (added.get("tags") or {}):
         return Origin.OWN
     return Origin.ADDED if alone else Origin.REWRITTEN
@@ -377,8 +385,11 @@ def order_since(
 ) -> RowOrder:
     """Return the order of rows that is remembered at a version that was rebuilt from a checkpoint.
 
-    It is that which Trinity's newest commit has remembered, and what the commits since then tell: their actions, or
-    None for one whose file is gone.
+    Args:
+        order: the order that Trinity's newest commit has on record.
+        definition: the table's definition.
+        version: the version.
+        commits: the commits since Trinity's newest one: number and actions, None for one whose file is gone.
     """
     for number, actions in commits:
         if actions is None:  # it may have added rows
@@ -397,7 +408,7 @@ def order_actions(definition: TableDefinition, order: RowOrder, version: int) ->
 def domains_in_force(table: TableHandle, state: State) -> list[Action]:
     """Return the domain metadata of a state, for the commit that follows it.
 
-    It is empty where the log has it already.
+    There is none if the newest domain metadata of the log is in force already.
     """
     if state.written:
         return []

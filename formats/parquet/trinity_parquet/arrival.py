@@ -41,7 +41,7 @@ def walk(store: ObjectStore) -> Iterator[tuple[str, Mark]]:
 
 
 def file_name(store: ObjectStore, claim: int, statement: str, number: int, at_ns: int) -> str:
-    """Return the name of a file that Trinity puts into a folder. Files of one arrival time sort by name as they arrived.
+    """Return the name of a file that Trinity puts into a folder. Among files of one arrival time it gives the order.
 
     Args:
         store: the folder.

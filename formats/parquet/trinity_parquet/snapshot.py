@@ -28,7 +28,7 @@ from trinity_parquet.manifest import (
 _log = logger("trinity.parquet")
 _CACHED: Final = 256
 _ENTRIES: Final = 10_000
-"""Commits whose history entries are remembered."""
+"""How many history entries are remembered."""
 _LISTED_BACK: Final = 400
 """How many versions back manifests and checkpoints are listed first."""
 
