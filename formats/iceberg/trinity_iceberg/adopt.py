@@ -1,4 +1,4 @@
-"""What other engines made or changed so that Trinity cannot read it, or write to it: it is refused by name."""
+"""Refusals, by name, of tables that other engines made or changed so that Trinity cannot read or write them."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def check_committable(table: TableHandle, loaded: Table) -> None:
 def check_own_readable(
     table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot | None
 ) -> None:
-    """Refuse a version of a Trinity table that the engine's own file scan would misread.
+    """Refuse a version of a Trinity table that Trinity's own file scan would misread.
 
-    For tables of others the native scan handles all this.
+    Tables of other engines are read by the native scan, which has none of these limits.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming the cause and the remedy.
@@ -102,7 +102,7 @@ def check_own_readable(
 
 
 def _takes_files(snapshot: Snapshot) -> bool:
-    """Return whether a commit removed files, and not only to rewrite them."""
+    """Return whether a commit removed files for another reason than rewriting them."""
     operation = snapshot.summary.operation if snapshot.summary else Operation.OVERWRITE
     rewrites = operation in (Operation.APPEND, Operation.REPLACE)
     return not rewrites and summary_of(snapshot).get("deleted-data-files", "0") != "0"
@@ -117,7 +117,7 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
     base = {name for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
     gone = {store.relative(path) for change in changes for path in _files_of(table, _own(table, change), taken=True)}
     live = {store.relative(path) for path in _files_of(table, manifests)}
-    rewritten = not base <= live | gone  # rewritten by others, whose files may have those rows
+    rewritten = not base <= live | gone  # other engines rewrote compacted files: any file of theirs may have their rows
     if base & gone or (rewritten and not all(is_sink_file(name.rpartition("/")[2]) for name in gone)):
         raise _changed_compacted_rows(table)
 
@@ -150,7 +150,7 @@ def _own(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
 
 
 def _files_of(table: Table, manifests: Iterable[ManifestFile], *, taken: bool = False) -> Iterator[str]:
-    """Yield the paths of the live files of manifests, or of their removed files."""
+    """Yield the paths of the live files of manifests; if ``taken``, those of the removed files instead."""
     for manifest in manifests:
         with bad_data(manifest.manifest_path):
             entries = manifest.fetch_manifest_entry(table.io, discard_deleted=not taken)
@@ -160,7 +160,9 @@ def _files_of(table: Table, manifests: Iterable[ManifestFile], *, taken: bool = 
 
 
 def check_not_before(table: Table) -> None:
-    """Refuse a table that others took back to before another one was put in its place, whose columns it still has.
+    """Refuse a table that another engine rolled back to a version before CREATE OR REPLACE TABLE.
+
+    It has the rows of the old table, but the columns and options of the one that took its place (L13).
 
     Raises:
         TrinityError: NOT_SUPPORTED naming the versions and the remedy.
@@ -179,7 +181,7 @@ def check_not_before(table: Table) -> None:
 
 
 def check_own_writable(table: Table, manifests: Sequence[ManifestFile]) -> None:
-    """Refuse to write what could not be read afterwards. Raises NOT_SUPPORTED, as reads of the newest version do."""
+    """Refuse writes to a table whose newest version Trinity could not read afterwards. Raises NOT_SUPPORTED."""
     if DEFINITION not in table.properties:
         return
     check_own_readable(table, table.schema(), manifests, table.metadata.current_snapshot())
@@ -196,7 +198,7 @@ def _refused(table: Table, what: str) -> TrinityError:
 
 
 def brings_files(table: Table) -> bool:
-    """Return whether another engine may have added files unchanged to a Trinity table."""
+    """Return whether another engine may have added existing files, as they were, to a Trinity table."""
     return DEFINITION in table.properties and TableProperties.DEFAULT_NAME_MAPPING in table.properties
 
 
@@ -223,7 +225,7 @@ def check_partition_values(table: Table, schema: Schema, files: Iterable[DataFil
 
 
 def _present(file: DataFile, schema: Schema) -> set[str]:
-    """Return the columns of a file, from its manifest if that has them, else from the file."""
+    """Return the columns that a file has, by its manifest's column sizes; without these, by the file's own schema."""
     if is_sink_file(file.name):
         return set(file.partition)
     if file.column_sizes:

@@ -1,9 +1,9 @@
-"""What Trinity records in a table: facts that it carries from commit to commit, and the definition of each version.
+"""Trinity's records in a table: facts that are carried from commit to commit, and the definition of each version.
 
 Facts are in the summary of each snapshot, and in a table property. The definitions are in properties.
 
-A version is read with the summaries of its own snapshot and of earlier ones. Another engine may let these expire. Then
-the table property of the newest commit still holds them.
+A version is read with the summaries of its own snapshot and of earlier ones. If another engine lets these snapshots
+expire, the table property still has the facts as of the newest commit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ version, for a schema whose key or properties changed later.
 STATE: Final = "trinity.state"
 """Table property: JSON object with the facts that the newest Trinity commit carries, its version, and a mark."""
 _MARK: Final = "definition"
-"""The mark: a digest of the definition. It shows that Trinity made the table, and what others did to the definition."""
+"""Entry of :data:`STATE`: a digest of the definition. It shows that Trinity made the table, and reveals a definition
+that others have changed or removed.
+"""
 OPERATION: Final = "trinity.operation"
 """Snapshot summary: Trinity's name for the operation, as ``history()`` shows it."""
 TXN: Final = "trinity.txn"
@@ -45,7 +47,7 @@ ORDER: Final = "trinity.row-order"
 """Snapshot summary: the table's :class:`~trinity.spi.RowOrder`; carried forward."""
 _CARRIED: Final = (TXN, INDEX, ORDER)
 _BEFORE: Final = "before"
-"""Entry of the property :data:`STATE`: JSON of the record that was there before, while versions are read by it."""
+"""Entry of the property :data:`STATE`: JSON of the record before it, as long as versions are read with that one."""
 
 
 def facts(metadata: TableMetadata) -> dict[str, str]:
@@ -108,8 +110,8 @@ def stale_definitions(metadata: TableMetadata, gone: Collection[int]) -> list[st
 def _property(metadata: TableMetadata, schema_id: int, version: int) -> str:
     """Return the name of the property with the definition of a version.
 
-    A schema that another engine left has no record. It gets the next recorded definition, which lacks what came later,
-    such as the column for stamps.
+    No definition is recorded for a schema that another engine made. The next recorded one stands for it; that may lack
+    later changes, such as the column for stamps.
     """
     keys = [key for key in metadata.properties if key.startswith(f"{DEFINITION}.")]
     suffixes = {key: key.removeprefix(f"{DEFINITION}.").split(".") for key in keys}
@@ -139,7 +141,7 @@ def _newest_first(metadata: TableMetadata) -> Iterator[Snapshot]:
             yield snapshot
             at = snapshot.parent_snapshot_id
     by_id = {s.snapshot_id: s for s in snapshots} if at is not None else {}
-    while at is not None and at in by_id:  # another engine has reordered them
+    while at is not None and at in by_id:  # the rest of the lineage, if another engine has reordered the snapshots
         yield by_id[at]
         at = by_id[at].parent_snapshot_id
 
@@ -188,7 +190,8 @@ def on_record(
 ) -> tuple[TableUpdate, ...]:
     """Return the update that puts the facts of a commit into the table's properties.
 
-    An external table without facts is left alone. Other updates of the commit may be of the definition.
+    There is none for an external table without facts. ``updates`` are the commit's other updates, which may set another
+    definition.
     """
     changed = [update.updates for update in updates if isinstance(update, SetPropertiesUpdate)]
     record = {
@@ -207,7 +210,7 @@ def _records(metadata: TableMetadata) -> list[dict[str, str]]:
 
 
 def _still_needed(metadata: TableMetadata) -> dict[str, str]:
-    """Return the record for other engines' snapshots that have no unexpired Trinity snapshot before them."""
+    """Return the record by which other engines' snapshots are read that follow no unexpired snapshot of Trinity's."""
     oldest = next(iter(lineage(metadata)), None)
     if oldest is None or OPERATION in summary_of(oldest):
         return {}
@@ -219,7 +222,7 @@ def _record(version: int, found: Mapping[str, str]) -> dict[str, str]:
 
 
 def _carried_at(metadata: TableMetadata, snapshots: Iterator[Snapshot]) -> dict[str, str]:
-    """Return the facts that a version carries, from its lineage, newest first."""
+    """Return the facts that a version carries. ``snapshots`` are its lineage, newest first."""
     newest = oldest = None
     for snapshot in snapshots:
         if OPERATION in summary_of(snapshot):
@@ -251,7 +254,7 @@ def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
 
 
 def order_of(metadata: TableMetadata, snapshot: Snapshot | None = None) -> RowOrder:
-    """Return the order of rows as known at a version, or at the newest."""
+    """Return the order of rows as known at a snapshot, by default the newest."""
     snapshot = snapshot or metadata.current_snapshot()
     recorded, others = order_at(metadata, snapshot) if DEFINITION in metadata.properties else (None, [])
     return order_after(RowOrder.from_json(recorded), others, version_of(snapshot)) if recorded else RowOrder()
@@ -263,7 +266,10 @@ def folded_order(metadata: TableMetadata, version: int) -> RowOrder | None:
 
 
 def order_after(order: RowOrder, others: list[Snapshot], version: int) -> RowOrder:
-    """Return the order of rows after commits of other engines, oldest first, of which some may have expired."""
+    """Return the order of rows at a version, by the commits of other engines since it was recorded, oldest first.
+
+    If one of these has expired, it may have added rows.
+    """
     for snapshot in others:
         number = snapshot.sequence_number or 0
         if number != order.through + 1:

@@ -64,7 +64,7 @@ from trinity_iceberg.swap import commit_updates, same_schema
 
 @dataclass(frozen=True)
 class IcebergAttempt(TableAttempt[State]):
-    """An attempt at a commit; ``snapshots`` are the versions of the catalog's tables."""
+    """An attempt at a commit to an Iceberg table; ``snapshots`` reads versions of the catalog's tables."""
 
     snapshots: Snapshots
 
@@ -202,7 +202,7 @@ class IcebergAttempt(TableAttempt[State]):
 
 
 MERGE_AT: Final = 16
-"""This many manifests of one order of magnitude are merged: a read after n commits opens O(log n) manifests."""
+"""How many manifests of one order of magnitude are merged: so a read after n commits opens O(log n) manifests."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class SnapshotChange:
     """The changes from one snapshot to the next.
 
     Attributes:
-        operation: Trinity's name for it, for ``history()``.
+        operation: Trinity's name for the operation, as ``history()`` shows it.
         added: new files; those with a commit number keep it as their sequence number (K6).
         removed: absolute paths of live files that are replaced.
         summary: entries of the snapshot summary, in addition to those carried forward.
@@ -218,7 +218,8 @@ class SnapshotChange:
         rewrites: True for a compaction: the same rows in other files.
         order: the order of rows to remember, where the commit changes it.
         deletes: rows deleted by position, of files that stay (R1).
-        layout: schema and partition spec of the new files, where the commit changes the latter.
+        requirements: conditions that the table has to meet at the commit.
+        layout: schema and partition spec of the new files, if the commit changes the spec.
         restored: the earlier snapshot whose files are the table's again (L11); None for any other change.
     """
 
@@ -236,7 +237,7 @@ class SnapshotChange:
 
 
 class _Producer:
-    """One attempt: the files that it writes, and removes when it fails."""
+    """A producer of one snapshot. It removes the files that it has written if another commit was first."""
 
     def __init__(self, snapshots: Snapshots, state: State) -> None:
         self.snapshots = snapshots
@@ -302,7 +303,7 @@ class _Producer:
         )
 
     def _summary(self, change: SnapshotChange) -> Summary:
-        # PyIceberg counts the totals of an overwrite only, and a compaction's are the same
+        # PyIceberg computes totals for an overwrite only; those of a compaction are computed in the same way
         counted = Operation.OVERWRITE if change.rewrites else _operation(change)
         summary = Summary(operation=counted, **self.summary.build(), **self._own_summary(change))
         found = update_snapshot_summaries(summary, self.parent.summary if self.parent else None)
@@ -338,7 +339,7 @@ class _Producer:
         return self.snapshots.entries.of(self.table.io, manifest)
 
     def _restored_manifests(self, manifests: list[ManifestFile], then: Snapshot) -> list[ManifestFile]:
-        """Return manifests with the files of an earlier snapshot alone, each with the sequence number that it had."""
+        """Return manifests with only the files of an earlier snapshot; they keep their sequence numbers from there."""
         back = {
             entry.data_file.file_path: (manifest, entry)
             for manifest in self.snapshots.manifest_list(self.table, then)
@@ -359,7 +360,7 @@ class _Producer:
         return [*(self.written.manifest(e, self._spec(m), _writer(m)) for m, e in groups.values()), *kept]
 
     def _restored_entry(self, entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
-        """Return the entry of a restored file. Another engine's entry still names its own snapshot."""
+        """Return the entry of a restored file. The entry of another engine's file keeps that engine's snapshot id."""
         file, spec = entry.data_file, self._spec(manifest)
         file.spec_id = spec.spec_id
         self.summary.add_file(file, schema_with(self.metadata, spec), spec)
@@ -367,7 +368,7 @@ class _Producer:
         return self._new_entry(file, entry.sequence_number) if is_own else existing(entry)
 
     def _without(self, manifests: list[ManifestFile], change: SnapshotChange) -> list[ManifestFile]:
-        """Return the manifests, with the removed files marked as deleted in theirs."""
+        """Return the manifests; those with removed files are written again, with these marked as deleted."""
         missing = set(change.removed)
         kept = []
         for manifest in manifests:
@@ -381,7 +382,7 @@ class _Producer:
         return kept
 
     def _with_positions(self, manifests: list[ManifestFile], change: SnapshotChange) -> list[ManifestFile]:
-        """Return the manifests with the change's delete files, without those of resolves that they replace."""
+        """Return the manifests with the change's delete files, without the older delete files that these replace."""
         stale = {*change.removed, *(made.of for made in change.deletes)}
         kept = []
         for manifest in manifests:
@@ -413,7 +414,7 @@ class _Producer:
 
     def _without_deletes(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
         """Remove delete files once no data file is left for which they were written."""
-        # manifests with the files that this commit removes stay: by these others learn of it
+        # manifests that mark files as deleted stay, as readers of changes look there
         data = [m for m in manifests if m.content == ManifestContent.DATA]
         if live_manifests(data):
             return manifests
@@ -440,7 +441,7 @@ class _Producer:
         groups: dict[int, list[ManifestFile]] = defaultdict(list)
         for manifest in manifests:
             own_spec = manifest.partition_spec_id == self.metadata.default_spec_id
-            # the sequence number of this commit's files is not known yet
+            # files of this commit have no sequence number until it is made
             if own_spec and manifest.content == ManifestContent.DATA and manifest.added_snapshot_id != self.snapshot_id:
                 groups[_magnitude(manifest)].append(manifest)
         for group in groups.values():
@@ -460,7 +461,7 @@ def _replaced(table: Table, path: str) -> TrinityError:
 
 
 def _writer(manifest: ManifestFile) -> type[DeletesWriter] | None:
-    """Return the class that writes a manifest like this one; None for that of data files."""
+    """Return the class that writes a manifest with such content; None for a manifest of data files."""
     return None if manifest.content == ManifestContent.DATA else DeletesWriter
 
 
@@ -476,7 +477,7 @@ def _operation(change: SnapshotChange) -> Operation:
 
 
 def _schema_id(change: SnapshotChange, current: int) -> int:
-    """Return the schema to read the commit's files with: the one that the commit itself puts, if any."""
+    """Return the id of the schema to read the commit's files with: if the commit sets a schema, that one's."""
     added = [u.schema_.schema_id for u in change.updates if u.action == "add-schema"]
     put = [u.schema_id for u in change.updates if u.action == "set-current-schema" and u.schema_id >= 0]
     return (added or put or [current])[-1]

@@ -1,4 +1,7 @@
-"""Position delete files, as manifests list them. One of a resolve (R1) is about one data file, as its bounds show."""
+"""Position delete files, as manifests list them.
+
+A delete file that a resolve wrote (R1) is about one data file, which its bounds name.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,7 @@ def target_path(entry: ManifestEntry) -> str | None:
 
 
 def path_bounds(entry: ManifestEntry) -> tuple[bytes | None, bytes | None]:
-    """Return the lowest and the highest name of a data file that a delete file is about, which may be cut off."""
+    """Return the lowest and the highest name of the data files that a delete file is about; names may be cut off."""
     low, high = ((b or {}).get(_PATH_ID) for b in (entry.data_file.lower_bounds, entry.data_file.upper_bounds))
     return low, high
 
@@ -119,12 +122,12 @@ def deletes_of(table: Table, manifests: Iterable[ManifestFile]) -> dict[str, Pos
 
 
 def delete_entries(table: Table, manifest: ManifestFile) -> Sequence[ManifestEntry]:
-    """Return the delete files that a manifest lists, from the cache: they are asked for twice."""
+    """Return the delete files that a manifest lists. They are cached, as each read asks for them twice."""
     return _listed.get(manifest.manifest_path, lambda: read_entries(table.io, manifest))
 
 
 def _targets(entry: ManifestEntry) -> list[tuple[str, PositionDeletes]]:
-    """Return (absolute path of a data file, its rows that a delete file deletes), one or many."""
+    """Return (absolute path of a data file, its deleted rows) for each data file that a delete file is about."""
     file = local_path(entry.data_file.file_path)
     if (path := target_path(entry)) is not None:
         return [(path, PositionDeletes(entry.data_file.record_count, (file,)))]

@@ -1,7 +1,7 @@
 """Delete files of tables that other engines made: by position, by deletion vector, by equality of some columns.
 
-Which of them are about a data file follows from manifests. They are opened once that file is read in this process:
-Spark applies them by itself.
+Manifests tell which delete files are about a data file. A delete file is opened only when this process reads such a
+data file: in Spark, Iceberg's own reader applies them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,13 @@ _BY_EQUALITY: Final = (DataFileContent.EQUALITY_DELETES, FileFormat.PARQUET)
 
 @dataclass(frozen=True)
 class _EqualityDeletes:
-    """A file whose rows delete those of data files that are equal in all of its columns, by both files' schemas."""
+    """A file of equality deletes: it deletes the rows of data files that equal one of its rows in all its columns.
+
+    Attributes:
+        path: its absolute path.
+        columns: its columns.
+        in_data: the same columns as the data file has them.
+    """
 
     path: str
     columns: pa.Schema
@@ -49,12 +55,15 @@ class _EqualityDeletes:
 
 @dataclass(frozen=True)
 class _DeletesOfOthers(Deletes):
-    """What delete files take from a data file. ``rows`` counts those alone that manifests tell to be of this file.
+    """The deleted rows of a data file. ``rows`` counts only delete files that are about no other data file.
 
     Attributes:
-        files: the delete files, those too that only Iceberg's own reader applies.
+        files: all its delete files, even those that only Iceberg's own reader applies.
+        path: absolute path of the data file.
         name: the data file as delete files name it.
         by_position: files of positions, of this data file and maybe others.
+        by_vector: files of deletion vectors.
+        by_equality: files of equality deletes.
     """
 
     files: tuple[str, ...]
@@ -107,7 +116,7 @@ def _delete_entries(table: Table, manifests: Iterable[ManifestFile]) -> list[Man
 
 @dataclass(frozen=True)
 class _Version:
-    """The delete files of a version. Attributes as the arguments of :func:`with_deletes_of_others`."""
+    """The delete files of a version. Its attributes are like the arguments of :func:`with_deletes_of_others`."""
 
     table: Table
     schema: Schema
@@ -176,7 +185,11 @@ _rows: Final[Cache[tuple[str, pa.Schema], pa.Table]] = Cache(_KEPT_BYTES, lambda
 
 
 def _by_position(path: str) -> Mapping[str, np.ndarray]:
-    """Return data file -> its positions in a file of them. Raises BAD_DATA for one that is missing or corrupt."""
+    """Return data file -> its deleted positions, from a file of position deletes.
+
+    Raises:
+        TrinityError: BAD_DATA for a file that is missing or corrupt.
+    """
 
     def read() -> Mapping[str, np.ndarray]:
         rows = _read(path, _POSITIONS)
@@ -204,7 +217,7 @@ def _in_vectors(path: str, name: str) -> np.ndarray:
 
 
 def _equal_rows(path: str, deletes: _EqualityDeletes) -> np.ndarray:
-    """Return the positions of a data file's rows that are equal to a deleted one, NULL to NULL. Raises BAD_DATA."""
+    """Return the positions of a data file's rows that equal a deleted row; NULL equals NULL. Raises BAD_DATA."""
     with reporting_unreadable_file(path):
         rows = pa.Table.from_batches(stored_pages(path, deletes.in_data), deletes.in_data)
     gone = _rows.get((deletes.path, deletes.columns), lambda: _read(deletes.path, deletes.columns))

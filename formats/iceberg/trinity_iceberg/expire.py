@@ -1,4 +1,4 @@
-"""Expiry: forgets snapshots, and deletes metadata files that no snapshot needs any more."""
+"""The expiry of snapshots, and the deletion of metadata files that no snapshot needs any more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
 from trinity_iceberg.swap import commit_updates, same_schema
 
 EXPIRED_AT_ONCE: Final = Limit(50)
-"""Versions that one commit forgets together, so that few commits have to do it."""
+"""How many versions a commit forgets at least, so that few commits have to forget any."""
 AGE: Final = "history.expire.max-snapshot-age-ms"
 """Property of a table whose commits forget old versions."""
 _KEEP: Final = "history.expire.min-snapshots-to-keep"
@@ -44,7 +44,8 @@ def expiry_due(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
     """Return the updates by which a commit forgets old versions, if the table's properties ask for it; files stay.
 
     A table with ``history.expire.max-snapshot-age-ms`` keeps the versions that were the newest within that time, and at
-    least ``history.expire.min-snapshots-to-keep`` of them. Others are forgotten many at a time. Without it all stay.
+    least ``history.expire.min-snapshots-to-keep`` of them. Others are forgotten many at a time. Without the property
+    all stay.
     """
     age, keep = (_number(metadata.properties.get(name)) for name in (AGE, _KEEP))
     snapshots = metadata.snapshots
@@ -58,12 +59,15 @@ def expiry_due(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
 
 
 def _expired_versions(metadata: TableMetadata, older_than_ms: int, keep: int = 1) -> set[int]:
-    """Return the ids of versions whose successor is old enough, except the newest ``keep``, and of what is left."""
+    """Return the ids of versions to forget: those whose successor is old enough, and old unreferenced snapshots.
+
+    The newest ``keep`` versions stay.
+    """
     chain = lineage(metadata)
     heads = {ref.snapshot_id for ref in metadata.refs.values()}
     old = [s for s, following in pairwise(chain) if following.timestamp_ms <= older_than_ms]
     old = old[: max(0, len(chain) - keep)]
-    # what older versions of other engines carry is in the last Trinity commit before them, which has to stay
+    # versions of other engines are read with the facts of Trinity's last commit before them, which has to stay
     while old and len(old) < len(chain) - 1 and OPERATION not in summary_of(chain[len(old)]):
         old.pop()
     return {s.snapshot_id for s in old} - heads | _unreferenced_snapshots(metadata, older_than_ms)
@@ -72,8 +76,8 @@ def _expired_versions(metadata: TableMetadata, older_than_ms: int, keep: int = 1
 def _unreferenced_snapshots(metadata: TableMetadata, older_than_ms: int) -> set[int]:
     """Return the ids of old snapshots that no branch and no tag reaches.
 
-    Other engines rolled back from them, or staged them. All stay if one was recently the newest version, so that the
-    rollback can be undone.
+    Another engine rolled the table back from them, or only staged them. If one of them was the newest version recently,
+    all stay, so that the rollback can be undone.
     """
     known, reached = {s.snapshot_id: s for s in metadata.snapshots}, set[int]()
     for head in (metadata.current_snapshot_id, *(ref.snapshot_id for ref in metadata.refs.values())):
@@ -100,7 +104,7 @@ def _number(text: str | None) -> int | None:
 
 
 def delete_metadata(store: ObjectStore, needed: set[str], older_than_ms: int) -> None:
-    """Delete metadata files that no snapshot needs; a commit under way may need those of the last minutes."""
+    """Delete metadata files that no snapshot needs; a running commit may need those of the last minutes, which stay."""
     limit = min(older_than_ms, now_ms() - int(COMMIT_TIMEOUT_S * 1000))
     for folder in ("metadata", SIDECAR_FOLDER):
         store.delete(

@@ -64,7 +64,7 @@ class IcebergScan(NativeScan):
 
     @property
     def as_written(self) -> bool:
-        # version 3 has default values, a name mapping other names
+        # with version 3 files may lack columns that have defaults, and with a name mapping they may have other names
         if self._loaded.format_version > WRITABLE or _maps_names(self._loaded):
             return False
         return all(m.content == ManifestContent.DATA for m in self._manifests())
@@ -90,7 +90,7 @@ class IcebergScan(NativeScan):
 
 
 def external_storage(table: Table, schema: Schema) -> pa.Schema:
-    """Return the storage schema to read files by. Files that were added as they were may lack partition columns."""
+    """Return the storage schema for reading files. With a name mapping, files may lack their partition columns."""
     storage = read_schema(table.metadata, schema)
     return with_partition_values(storage, schema.column_names) if _maps_names(table) else storage
 
@@ -100,7 +100,7 @@ def _maps_names(table: Table) -> bool:
 
 
 def _file_io(java: Any, session: Any, location: Location) -> Any:
-    """Return Iceberg's file access for a table: Hadoop's; or S3's, with a key that the catalog handed out."""
+    """Return Iceberg's file access for a table: through Hadoop, or to S3 with a key that the catalog handed out."""
     credential = None if location.on_disk else credential_of(location)
     if credential is None:
         hadoop = session.sessionState().newHadoopConf()

@@ -1,4 +1,4 @@
-"""The entry point: it makes catalogs of Iceberg tables."""
+"""The adapter's entry point, which makes catalogs of Iceberg tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class IcebergConnector(Connector):
     metadata: IcebergMetadata
 
     def __init__(self, catalog: str, options: IcebergOptions) -> None:
-        from trinity_iceberg.metadata import IcebergMetadata  # not before a catalog is opened: connecting is light
+        from trinity_iceberg.metadata import IcebergMetadata  # imported late, as connecting has to be fast
 
         self._catalog = catalog
         self._options = options
@@ -82,7 +82,7 @@ class IcebergConnector(Connector):
         given = self._options.properties()
         settings = {**_kind(given), "cache-enabled": "false"}
         if self._options.vended:
-            settings[DELEGATION] = VENDED  # S3FileIO, of Iceberg's bundle for Amazon, reads it
+            settings[DELEGATION] = VENDED  # Iceberg's S3FileIO, of its bundle for Amazon, takes the keys
         elif self._options.folder and not self._options.folder.on_disk:
             setting, implementation = HADOOP_S3
             settings["io-impl"] = "org.apache.iceberg.hadoop.HadoopFileIO"
@@ -112,7 +112,7 @@ class IcebergConnector(Connector):
 
 
 def _kind(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings for the kind of catalog, for Glue also which one; only Spark's machines have keys (N4)."""
+    """Return the settings for the kind of catalog; for Glue also its id, endpoint and region, but no keys (N4)."""
     if "type" not in given:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -149,7 +149,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
             )
         if folder.on_disk:
             check_warehouse(folder)
-        elif not options.vended:  # there are keys for tables only
+        elif not options.vended:  # a catalog that hands out keys has none for the warehouse itself
             ObjectStore(folder).is_folder()  # fails unless the bucket exists and may be listed
     try:
         from pyiceberg.exceptions import NotInstalledError
@@ -219,7 +219,7 @@ def _vending(name: str, options: IcebergOptions) -> Catalog:
 
 
 class IcebergFormat(Format):
-    """The Iceberg format; the entry point names it."""
+    """The format of Iceberg tables."""
 
     @property
     def property_prefixes(self) -> tuple[str, ...]:
@@ -228,7 +228,7 @@ class IcebergFormat(Format):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What its tables can do: everything. A commit is one of the catalog, not of the storage."""
+        """Everything, except that a commit is made in the catalog, not in the storage."""
         return EVERYTHING - {Capability.COMMITS_IN_STORAGE}
 
     @property

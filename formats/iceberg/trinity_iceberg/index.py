@@ -1,4 +1,4 @@
-"""The file index: facts about rewritten files that no manifest can hold, and its guard against removal."""
+"""The file index: facts about rewritten files that manifests cannot hold; and guards, which keep it from removal."""
 
 from __future__ import annotations
 
@@ -49,13 +49,18 @@ def bad_data(path: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class FileIndex:
-    """Tier, bucket and commit number (K6) of each file that compaction wrote, by path below the folder; the sidecar."""
+    """The file index of a version.
+
+    Attributes:
+        files: path below the table's folder -> tier, bucket and commit number (K6), for files that compaction wrote.
+        sidecar: the files of the sidecar.
+    """
 
     files: Mapping[str, tuple[Tier, Bucket | None, int | None]] = field(default_factory=dict)
     sidecar: tuple[DataFile, ...] = ()
 
     def apply(self, file: DataFile, name: str) -> DataFile:
-        """Return a file of a manifest with what compaction recorded; other files stay as they are."""
+        """Return a file of a manifest with its facts in the index; unchanged if the index does not have it."""
         if name not in self.files:
             return file
         tier, bucket, commit = self.files[name]
@@ -64,7 +69,7 @@ class FileIndex:
     def rewritten(
         self, store: ObjectStore, removed: Collection[str], added: Iterable[DataFile], sidecar: tuple[DataFile, ...]
     ) -> FileIndex:
-        """Return the index after a compaction, which replaces files by their absolute paths."""
+        """Return the index after a compaction. ``removed`` are absolute paths."""
         gone = {store.relative(path) for path in removed}
         files = {n: entry for n, entry in self.files.items() if n not in gone}
         files |= {store.relative(f.path): (f.tier, f.bucket, f.commit) for f in added}
@@ -97,11 +102,14 @@ def open_index(store: ObjectStore, name: str | None) -> FileIndex:
 
 
 def _guards(name: str, sizes: Mapping[str, int]) -> tuple[TableUpdate, ...]:
-    """Return the updates that make a file index and its sidecar files of the table, as statistics of no snapshot.
+    """Return the updates that list a file index and its sidecar in the table's metadata, as statistics files.
 
-    An engine that removes orphan files keeps what the metadata names; it keeps ``_trinity`` only if it skips hidden
-    folders. Statistics of a snapshot disappear with it. The numbers of these are negative, and no snapshot has such a
-    number. The index is the first of the files.
+    Else an engine that removes orphan files would remove them, unless it skips hidden folders such as ``_trinity``.
+    Statistics disappear with their snapshot, so these are for snapshots that do not exist: their ids are negative.
+
+    Args:
+        name: the name of the index.
+        sizes: absolute path -> size in bytes, of the index first, then of the sidecar's files.
     """
     files = [
         StatisticsFile.model_validate(
@@ -119,7 +127,7 @@ def _guards(name: str, sizes: Mapping[str, int]) -> tuple[TableUpdate, ...]:
 
 
 def put_index(index: FileIndex, store: ObjectStore, metadata: TableMetadata) -> tuple[str, tuple[TableUpdate, ...]]:
-    """Write a file index; return its name, and the other updates of the commit that names it."""
+    """Write a file index; return its name, and the updates of guards that the commit with this name needs."""
     name, data = f"{SIDECAR_FOLDER}/index-{uuid.uuid4().hex}.json", index.to_json(store)
     store.put_if_absent(name, data, commits=False)
     stale = stale_guards(metadata, {*indexes(metadata), name})

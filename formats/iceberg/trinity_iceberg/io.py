@@ -1,6 +1,6 @@
-"""Iceberg's own files, manifests and metadata, which have to be stored before the catalog's commit names them.
+"""Reads and writes of Iceberg's own files, manifests and metadata, through the storage seam like all other files.
 
-They are read and written through the storage seam like all others. On a disk they are synced.
+They have to be stored before the catalog's commit names them, so on a disk they are synced.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pyiceberg.io import FileIO, InputFile, OutputFile
 from trinity.storage import Cache, Location, ObjectStore
 
 _KEPT: Final = 32 * 1024 * 1024
-"""Bytes of objects that a process keeps: a commit builds on the one before, whose files it would read again."""
+"""How many bytes of objects a process keeps: a commit would else read the files of the commit before again."""
 _UNIQUE: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Part of a name that is unique."""
 
 
 class SyncedFileIO(FileIO):
-    """Access to files as PyIceberg asks for it. PyIceberg's own takes a second to load."""
+    """PyIceberg's interface to files, by the storage seam. PyIceberg's own implementation takes a second to load."""
 
     def new_input(self, location: str) -> InputFile:
         """Return the file to read."""
@@ -37,7 +37,7 @@ class SyncedFileIO(FileIO):
 
 
 class StoredFile(InputFile, OutputFile):
-    """A file, which is read whole. In a bucket it is read by one request, and put by one."""
+    """A file that is read whole. In a bucket one request reads it, and one puts it."""
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
@@ -56,11 +56,11 @@ class StoredFile(InputFile, OutputFile):
         return found.size
 
     def exists(self) -> bool:
-        """Return whether there is one."""
+        """Return whether the file exists."""
         return self._store.exists(self._name)
 
     def open(self, seekable: bool = True) -> pa.BufferReader:
-        """Return its bytes. Raises FileNotFoundError."""
+        """Return the file's bytes. Raises FileNotFoundError."""
 
         def get() -> bytes:
             return self._store.get(self._name)
@@ -72,26 +72,26 @@ class StoredFile(InputFile, OutputFile):
         return self
 
     def create(self, overwrite: bool = False) -> BinaryIO | _Upload:
-        """Return a stream into the file. In a bucket names have ids in them, so none overwrites another object."""
+        """Return a stream into the file. In a bucket ``overwrite`` is ignored: names have ids, so none exists twice."""
         if not self._store.on_disk:
             return _Upload(self)
         last = self._name.endswith(".metadata.json")  # the last of a commit's files
         return self._store.writer(self._name, new=not overwrite, listed=last)
 
     def put(self, data: bytes) -> None:
-        """Put its bytes at once."""
+        """Put the file's bytes."""
         self._store.put(self._name, data)
         if self._kept:
             _kept.put(self._path, data)
 
     def remove(self) -> None:
-        """Delete it, if it is there."""
+        """Delete the file, if it exists."""
         self._store.delete([self._name])
         _kept.drop(lambda path: path == self._path)
 
 
 class _Upload:
-    """A stream whose bytes are put when it is closed, and never after an error."""
+    """A stream whose bytes are put when it is closed; nothing is put if its block ends with an error."""
 
     def __init__(self, of: StoredFile) -> None:
         self._of = of

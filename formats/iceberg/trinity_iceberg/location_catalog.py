@@ -1,4 +1,4 @@
-"""A table in a folder, opened without its catalog, or without any."""
+"""A table in a folder, opened by its location: its catalog is not used, or it has none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trinity_iceberg.options import FILE_IO
 
 
 class LocationCatalog(NoopCatalog):
-    """A table in a folder, as a catalog of one table, under any name.
+    """A catalog of the one table in a folder, which it has under any name.
 
     A table without a catalog is committed as by Iceberg's HadoopTables: the next numbered metadata file is put if
     absent.

@@ -70,7 +70,7 @@ def read_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
 
 
 def schema_with(metadata: TableMetadata, spec: PartitionSpec) -> Schema:
-    """Return the newest schema with the columns of a partition spec, which may be of a table that was replaced."""
+    """Return the newest schema that has the columns of a partition spec, which a replaced table may have left."""
     sources = {field.source_id for field in spec.fields}
     schemas = (metadata.schema(), *reversed(metadata.schemas))
     return next((s for s in schemas if sources <= s.field_ids), metadata.schema())
@@ -97,13 +97,13 @@ def _numbered(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
 
 
 class WrittenEntries:
-    """The live entries of manifests that were written, so that they are not read back: decoding them is slow."""
+    """A cache of the live entries of written manifests, so that they are not read back: decoding them is slow."""
 
     def __init__(self) -> None:
         self._known: Cache[str, list[ManifestEntry]] = Cache(_MOST_KEPT * 100, lambda entries: len(entries) + 1)
 
     def put(self, path: str, entries: list[ManifestEntry]) -> None:
-        """Remember the entries of a manifest, unless there are many: of such a one reading is a small part."""
+        """Remember the entries of a manifest, unless there are many: then a commit takes long anyway."""
         if len(entries) <= _MOST_KEPT:
             self._known.put(path, entries)
 
@@ -129,7 +129,7 @@ class NewManifests:
         writer: Callable[..., ManifestWriter] | None = None,
         schema: Schema | None = None,
     ) -> ManifestFile:
-        """Write a manifest; by default one of data files, with the partition spec of the table.
+        """Write a manifest: by default of data files, with the table's partition spec and a schema that fits it.
 
         Raises:
             TrinityError: FILESYSTEM_ERROR, PERMISSION_DENIED.
@@ -158,12 +158,12 @@ class NewManifests:
         parent_id = parent.snapshot_id if parent else None
         opened = write_manifest_list(version, output, self._snapshot_id, parent_id, sequence, self._compression())
         with writing(self._table), opened as writer:
-            listed = [writer.prepare_manifest(manifest) for manifest in manifests]  # with the numbers of new ones
+            listed = [writer.prepare_manifest(manifest) for manifest in manifests]  # with sequence numbers for new ones
             writer.add_manifests(listed)
         return path, listed
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Remove the files that were written."""
         for path in self._paths:
             with contextlib.suppress(OSError, TrinityError):
                 self._table.io.delete(path)
@@ -199,7 +199,7 @@ def _with_status(entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id:
 
 
 def iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec: PartitionSpec) -> IcebergFile:
-    """Return a file of a sink as Iceberg lists it; ``paths`` are the field ids of its columns by their paths."""
+    """Return a file of a sink as Iceberg lists it. ``paths`` maps column paths to field ids."""
     fields = {f.name: f for f in schema.fields}
     stats = {fields[name]: s for name, s in file.stats.items() if name in fields}
     limits = {f.field_id: _bounds(f.field_type, s) for f, s in stats.items()}
@@ -222,7 +222,7 @@ def iceberg_file(file: DataFile, schema: Schema, paths: Mapping[str, int], spec:
 
 
 class Columns:
-    """Names and types of a schema's columns by field id, for statistics."""
+    """The names and types of a schema's columns by field id, for statistics."""
 
     def __init__(self, schema: Schema) -> None:
         self.top: dict[int, tuple[str, IcebergType]] = {
@@ -232,9 +232,12 @@ class Columns:
 
 
 def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None) -> DataFile:
-    """Return a live file of a manifest, without its partition; its entry has both sequence numbers.
+    """Return a live file of a manifest, without its partition.
 
-    The snapshot that added it may have expired.
+    Args:
+        entry: its entry, with both sequence numbers.
+        columns: the columns of the schema under which it is read.
+        snapshot: the snapshot that added it; None if that has expired.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a file that is not Parquet.
@@ -295,10 +298,10 @@ def _value(kind: it.IcebergType, data: bytes | None) -> Any:
 
 
 def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
-    """Return the maker of a file. Its entry has both sequence numbers.
+    """Return the origin of a file, whose entry has both sequence numbers.
 
-    Even when the snapshot that added it has expired, a file is known to be rewritten if it was committed later than its
-    rows.
+    If the snapshot that added the file has expired (None), a rewritten file still shows by its sequence numbers: the
+    file was committed later than its rows.
     """
     if is_sink_file(entry.data_file.file_path.rpartition("/")[2]):
         return Origin.OWN

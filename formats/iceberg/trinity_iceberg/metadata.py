@@ -72,7 +72,7 @@ TABLE_PROPERTIES: Final = {
 
 
 class IcebergMetadata(TableCommits):
-    """Metadata of one Iceberg catalog. Without a warehouse the catalog chooses where tables are put."""
+    """The metadata of one Iceberg catalog. Without a warehouse the catalog chooses where tables are put."""
 
     def __init__(self, catalog: str, iceberg: Catalog, warehouse: Location | None) -> None:
         self._catalog = catalog
@@ -120,7 +120,7 @@ class IcebergMetadata(TableCommits):
             properties=created({**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns))}),
         )
         if location and location.on_disk:
-            make_folder(location.parent)  # a schema gets its folder by its first table; a missing one is not locked
+            make_folder(location.parent)  # the schema's folder, which its first table makes, so that it can be locked
         with (
             folder_lock(str(location.parent)) if location else contextlib.nullcontext(),
             self._names.creating_table(schema, location),
@@ -184,13 +184,13 @@ class IcebergMetadata(TableCommits):
         return replace(self.begin_rewrite(table, replaced), kept=tuple(kept))
 
     def newest_definition(self, table: TableHandle) -> TableDefinition:
-        return self._load(table).definition  # also of one that cannot be read
+        return self._load(table).definition  # also of a table that cannot be read
 
     def oldest_kept(self, table: TableHandle, needed: int) -> int:
         return version_of(next(iter(lineage(self._load(table).metadata)), None))
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        """Delete the files that no readable version needs; return those of data and sidecar."""
+        """Delete the files that no readable version needs, and return the deleted data files and sidecar files."""
         needed = self._using(table, lambda newest: self._snapshots.referenced(table, newest.loaded))
         store = ObjectStore(table.location)
         gone = [
@@ -211,7 +211,7 @@ class IcebergMetadata(TableCommits):
         return self._tables.load(table)
 
     def _using(self, table: TableHandle, use: Callable[[State], _T]) -> _T:
-        """Return the result of a function of the newest version. A DROP is reported as a dropped table."""
+        """Return the result of ``use`` on the newest version. If the table is dropped meanwhile, report that."""
         newest = self._load(table)
         try:
             return use(newest)
@@ -221,10 +221,10 @@ class IcebergMetadata(TableCommits):
             raise
 
     def _begin(self, table: TableHandle, newest: State) -> State:
-        """Return the version that a statement writes to."""
+        """Return the version that a statement writes to, if the table is writable."""
         state = newest.at(table)
         state.check_writable(table, self._snapshots.manifest_list(newest.loaded, newest.snapshot))
-        if brings_files(newest.loaded):  # reads may refuse them
+        if brings_files(newest.loaded):  # reads may refuse files that another engine added; then refuse the write
             self._snapshots.files(table, newest)
         return state
 
@@ -241,13 +241,13 @@ class IcebergMetadata(TableCommits):
 
 _DATA_FOLDER: Final = "data"
 _STAMPS: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).encode()})
-"""The column for stamps: files have it under a fixed field id before the schema has it (L3)."""
+"""The column for stamps. Files have it, under a fixed field id, even before the table's schema has it (L3)."""
 
 
 def target_of(
     table: TableHandle, state: State, stamp: int, after: TableDefinition | None = None
 ) -> tuple[TableDefinition, WriteTarget]:
-    """Return the definition and the target for the sinks of a statement, which may redefine the table.
+    """Return the definition and the target for the sinks of a statement; ``after`` is a new definition that it sets.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a partitioning that Trinity does not write.

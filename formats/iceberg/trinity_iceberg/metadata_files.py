@@ -1,4 +1,4 @@
-"""Metadata files: their content, and for a table without a catalog their names, and which one is current.
+"""Metadata files: their content; for a table without a catalog also their names, and the search for the current one.
 
 Without a catalog the files are numbered, and a number has several spellings: ``v3.metadata.json``,
 ``v3.gz.metadata.json``, ``v3.metadata.json.gz``. All of them are the same commit, so only one may exist.
@@ -52,7 +52,7 @@ class Numbered:
 
     @classmethod
     def of(cls, name: str) -> Numbered | None:
-        """Return the parts of a name, None for another kind of name."""
+        """Return the parts of a name; None for a name of another kind."""
         match = _NUMBERED.fullmatch(name)
         return cls(int(match[1]), len(match[1]), match[2]) if match else None
 
@@ -84,7 +84,7 @@ def present_file(store: ObjectStore) -> str | None:
     """
     names = store.names(METADATA)
     numbered, catalogued = _newest_numbered(store, names), _newest_catalogued(store, names)
-    if numbered and catalogued:  # a catalog took over the table, or gave it up
+    if numbered and catalogued:  # the table was moved into a catalog, or out of one
         return max(numbered, catalogued, key=_age)
     return numbered or catalogued
 
@@ -134,7 +134,7 @@ def _modified_ns(store: ObjectStore, name: str) -> int:
 
 def _age(path: str) -> tuple[int, int]:
     metadata = read_metadata(path)
-    return getattr(metadata, "last_sequence_number", 0), metadata.last_updated_ms  # version 1 has none
+    return getattr(metadata, "last_sequence_number", 0), metadata.last_updated_ms  # version 1 has no sequence numbers
 
 
 def _hint(store: ObjectStore) -> int | None:
@@ -145,10 +145,10 @@ def _hint(store: ObjectStore) -> int | None:
 
 
 def take_back(store: ObjectStore, put: Numbered) -> bool:
-    """Remove a metadata file that was just put, if somebody else put the same number in another spelling.
+    """Remove a metadata file that was just put, if another writer put the same number in another spelling.
 
     Returns:
-        False when only this file has the number.
+        whether it was removed.
     """
     same = {str(n) for n in map(Numbered.of, store.names(METADATA)) if n is not None and n.number == put.number}
     if same <= {str(put)}:
@@ -164,8 +164,8 @@ def read_metadata(path: str) -> TableMetadata:
     """Return the content of a metadata file, compressed or not.
 
     Raises:
-        TrinityError: BAD_DATA for a missing or damaged file, NOT_SUPPORTED for an intact one that is not understood;
-            the store's errors.
+        TrinityError: BAD_DATA for a missing or damaged file; NOT_SUPPORTED for an intact file that PyIceberg cannot
+            parse; the store's errors.
     """
     location = Location.of(path)
     try:
@@ -208,7 +208,7 @@ def _not_understood(path: str, found: Mapping[str, Any], error: Exception) -> Tr
 
 
 def _first_line(error: Exception) -> str:
-    """Return a parser's message in one line, with the place that it is about."""
+    """Return a parser's message in one line, with the field that it is about."""
     cause = error.__cause__ if isinstance(error.__cause__, PydanticError) else error
     if not isinstance(cause, PydanticError):
         return first_line(error)
@@ -217,7 +217,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _unknown_types(schema: Any, above: str) -> Iterator[str]:
-    """Yield the columns of unknown types in a schema, in the metadata's JSON."""
+    """Yield the columns of unknown types in a schema, which is JSON of the metadata; ``above`` is its column's path."""
     if isinstance(schema, str):
         try:
             TypeAdapter(IcebergType).validate_python(schema)

@@ -56,7 +56,7 @@ def identifier_of(schema: str, table: str) -> tuple[str, str]:
 
 
 def schema_of(namespace: Sequence[str]) -> str:
-    """Return the schema of a namespace; one of another engine may have several levels."""
+    """Return the schema of a namespace. Levels of another engine's namespace are joined by dots."""
     found = ".".join(namespace)
     try:
         schema = unescaped(found)
@@ -73,7 +73,7 @@ def ensure_default_namespace(iceberg: Catalog) -> None:
 
 
 class CatalogNames:
-    """The schemas and tables of a catalog by their names. Without a warehouse it chooses the folders of new tables."""
+    """The names of a catalog's schemas and tables. Without a warehouse the catalog chooses folders for new tables."""
 
     def __init__(self, catalog: str, iceberg: Catalog, warehouse: Location | None) -> None:
         self._catalog = catalog
@@ -94,7 +94,7 @@ class CatalogNames:
             raise schema_taken(self._catalog, schema) from error
 
     def drop_schema(self, schema: str) -> None:
-        """Remove the namespace; and its folder, unless tables that were renamed into another schema lie there.
+        """Remove the namespace. Its folder goes too, unless tables lie there that were renamed into another schema.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND; SCHEMA_NOT_EMPTY naming tables, or files that are not Trinity's;
@@ -105,7 +105,7 @@ class CatalogNames:
         if schema == DEFAULT_SCHEMA:
             raise schema_stays(self._catalog, schema)
         folder = self._disk_folder(schema)
-        # nobody makes a table in it meanwhile
+        # the lock keeps others from making a table in the folder meanwhile
         with folder_lock(str(folder), alone=True) if folder else contextlib.nullcontext():
             self._drop_empty(schema, folder)
 
@@ -144,22 +144,26 @@ class CatalogNames:
         return TrinityError("SCHEMA_NOT_EMPTY", text)
 
     def _holds_namespaces(self, schema: str) -> bool:
-        """Return whether namespaces of another engine lie within; catalogs without a database refuse to drop those."""
+        """Return whether a schema in a database holds namespaces of another engine; False for other catalogs.
+
+        These refuse by themselves to drop such a namespace.
+        """
         if not isinstance(self._iceberg, SqlCatalog):
             return False
         with catalog_errors(self._catalog):
             return bool(self._iceberg.list_namespaces(_namespace(schema)))
 
     def new_location(self, schema: str, table: str) -> Location | None:
-        """Return the folder of a new table: that of its name, unless a renamed table has it; None: the catalog chooses.
+        """Return the folder of a new table; None if the catalog chooses it.
 
-        In a bucket, where no folder is moved or locked, it is one that no other table ever has.
+        On a disk it is the folder of the table's name, unless a renamed table lies there. In a bucket, where no folder
+        can be moved or locked, it is a folder that no other table ever has.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS; FILESYSTEM_ERROR for a folder with foreign files.
         """
         folder = self._new_folder(schema, table)
-        if table in self.list_tables(schema):  # after the look at the folder, which is then its own table's
+        if table in self.list_tables(schema):  # looked up after the folder, whose table may be the one of this name
             raise table_taken(f"{self._catalog}.{schema}.{table}")
         if folder is not None and folder.on_disk:
             check_free(folder, f"{self._catalog}.{schema}.{table}")
@@ -167,7 +171,9 @@ class CatalogNames:
 
     @contextlib.contextmanager
     def creating_table(self, schema: str, location: Location | None) -> Iterator[None]:
-        """Run a block that makes a table. In a bucket what it has put is deleted if the name or the schema is lost.
+        """Run a block that makes a table.
+
+        If another table got the name, or the schema was dropped, delete the objects that the block has put in a bucket.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND for a schema that was dropped meanwhile.
@@ -192,7 +198,7 @@ class CatalogNames:
         return folder.parent.join(uuid.uuid4().hex) if self._holds_table(folder) else folder
 
     def _disk_folder(self, schema: str) -> Location | None:
-        """Return the folder of a schema on a disk, made to be locked; names in a bucket need none."""
+        """Return the folder of a schema on a disk, so that it can be locked, making it if need be; None in a bucket."""
         folder = self._folder(schema)
         if folder is None or not folder.on_disk:
             return None
@@ -210,8 +216,8 @@ class CatalogNames:
         """Give a table another name in the catalog; its files stay where they are.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a catalog that does
-                not rename by one step; as ``check``.
+            TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND; NOT_SUPPORTED for a catalog that
+                cannot rename in one step; errors of ``check``.
         """
         renamed = replace(table, schema=schema, table=name)
         if not _renames(self._iceberg):
@@ -235,7 +241,7 @@ class CatalogNames:
         return renamed
 
     def _is_now(self, table: TableHandle) -> bool:
-        """Return whether a name is that of the table of a handle, by its location. Raises as the catalog does."""
+        """Return whether a handle's name now belongs to the table at its location. Raises the catalog's errors."""
         with catalog_errors(self._catalog):
             try:
                 found = load_table(self._iceberg, identifier_of(table.schema, table.table))
@@ -254,16 +260,16 @@ class CatalogNames:
     def drop_table(self, table: TableHandle, check: Callable[[], None]) -> None:
         """Remove a table from the catalog, then its folder: a crash leaves nothing under the name.
 
-        The folder stays if it lies where Trinity puts no tables, is no Iceberg table's, or holds another table. On a
-        disk nobody makes another table between the check and the drop.
+        The folder stays if it lies where Trinity puts no tables, has no Iceberg metadata, or holds another table. On a
+        disk locks keep others from making another table between the check and the drop.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND; as ``check``.
+            TrinityError: TABLE_NOT_FOUND; errors of ``check``.
         """
         folder = Location.of(table.location)
         placed = self._warehouse is None or folder.parent.parent == self._warehouse
         objects = () if folder.on_disk or not placed else _objects_of(folder)
-        # nobody makes a table in the folder before it is moved, and nobody commits to the table meanwhile
+        # the locks keep others from making a table in the folder before it is moved, and from committing to the table
         with folder_lock(str(folder.parent), alone=True), folder_lock(table.location, alone=True):
             check()
             try:
@@ -286,7 +292,10 @@ class CatalogNames:
 
 
 def _objects_of(folder: Location) -> Sequence[str]:
-    """Return the objects of a table, listed before an engine may put another table there under the free name."""
+    """Return the objects of a table; none unless it has Iceberg metadata.
+
+    They are listed before the name is free, since another engine may then put another table into the same folder.
+    """
     with contextlib.suppress(TrinityError):
         found = [entry.path for entry in ObjectStore(folder).list()]
         return found if any(path.startswith("metadata/") for path in found) else ()
@@ -294,7 +303,7 @@ def _objects_of(folder: Location) -> Sequence[str]:
 
 
 def _remove(folder: Location, objects: Sequence[str]) -> None:
-    """Remove what no catalog names any more: a folder in one step, objects as far as possible."""
+    """Remove the files of a dropped table: a folder in one step, the objects of a bucket as far as possible."""
     store = ObjectStore(folder)
     if not folder.on_disk:
         with contextlib.suppress(TrinityError):
@@ -305,7 +314,7 @@ def _remove(folder: Location, objects: Sequence[str]) -> None:
 
 
 def _renames(iceberg: Catalog) -> bool:
-    """Return whether a catalog gives a table another name by one step."""
+    """Return whether a catalog can rename a table in one step."""
     from pyiceberg.catalog.rest import RestCatalog  # takes long to load
 
     return isinstance(iceberg, (SqlCatalog, RestCatalog))

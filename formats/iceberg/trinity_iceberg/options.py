@@ -26,7 +26,7 @@ DELEGATION: Final = "header.X-Iceberg-Access-Delegation"
 """Option that asks a REST catalog for keys; other engines use the same name."""
 _DELEGATION: Final = DELEGATION.lower()
 VENDED: Final = "vended-credentials"
-"""The value of that option."""
+"""The value of :data:`DELEGATION` with which a catalog hands out keys."""
 _NUMBERS: Final = frozenset({"glue.max-retries"})
 _RETRIES: Final = 5
 """How often a failing Amazon service is asked again; PyIceberg's default of 10 may take a minute."""
@@ -66,7 +66,7 @@ class IcebergOptions(CatalogOptions):
 
     @property
     def known_store(self) -> S3Options:
-        """The options of the store, as far as it is known without the catalog."""
+        """The store's options that are known without asking the catalog."""
         return S3Options.of(self.storage_options or {})
 
     @property
@@ -150,7 +150,7 @@ def hands_out_keys(options: Mapping[str, Any]) -> bool:
 
 
 def _patient(uri: str) -> str:
-    """Return the address, with a timeout for SQLite's lock unless it has parameters."""
+    """Return a database address; for SQLite with a timeout for its lock, unless the address has parameters."""
     return f"{uri}?timeout={BUSY_TIMEOUT_S}" if uri.startswith("sqlite") and "?" not in uri else uri
 
 
@@ -159,7 +159,7 @@ def _number(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """Return a value as text; nested ones, as the options of REST's ``auth``, stay as they are."""
+    """Return an option's value as text; nested values, such as the option ``auth`` of REST, stay as they are."""
     if isinstance(value, dict | list):
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -106,13 +106,13 @@ def check_names(before: TableDefinition, after: TableDefinition, spec: Partition
 
 
 def named_now(files: Iterable[DataFile], definition: TableDefinition, table: Table) -> list[DataFile]:
-    """Return files that were written under a pinned definition, with the present names of their columns."""
+    """Return files that were written under an older definition with the names that their columns have now."""
     names = _names_now(definition, table.spec(), table.schema())
     return [f.renamed(names) for f in files]
 
 
 def _names_now(definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> dict[str, str]:
-    """Return the changed names of the columns and partition fields of a pinned definition: old name -> new name."""
+    """Return old name -> new name, for the columns and partition fields that were renamed since a definition."""
     now = {c.name: schema.find_column_name(c.field_id) for c in definition.visible if c.field_id is not None}
     fields = definition.partition_fields
     for name, field, present in zip(_field_names(fields, now), fields, spec.fields, strict=False):
@@ -140,7 +140,7 @@ def to_record(spec: PartitionSpec, schema: Schema, partition: Mapping[str, Any])
 
 
 def from_record(spec: PartitionSpec, schema: Schema, record: Record) -> dict[str, Any]:
-    """Return a file's partition values by column name; those of transforms by the name of their partition field."""
+    """Return a file's partition values: by column name, and for transforms by the name of the partition field."""
     found: dict[str, Any] = {}
     columns = set(schema.column_names)
     for index, field in enumerate(spec.fields):
@@ -151,7 +151,7 @@ def from_record(spec: PartitionSpec, schema: Schema, record: Record) -> dict[str
         source = schema.find_field(field.source_id).field_type
         try:
             found[_key(field, schema)] = python_value(field.transform.result_type(source), record[index])
-        except (OverflowError, ValueError):  # from another writer, in a year that Python does not have
+        except (OverflowError, ValueError):  # another writer's date, in a year that Python does not have
             continue
     return found
 
@@ -191,7 +191,7 @@ def _field_names(fields: Iterable[PartitionField], columns: Iterable[str]) -> li
 
 
 def transformed_values(target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Return a function from pages to partition values, by partition field (see :func:`partition_spec`)."""
+    """Return a function from a page to its partition values, a column for each partition field of the target."""
     columns = target.storage.names
     fields = [parse_partition(text, columns) for text in target.partition_by]
     names = _field_names(fields, columns)

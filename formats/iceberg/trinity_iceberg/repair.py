@@ -1,4 +1,4 @@
-"""A table whose newest metadata are damaged, or lack its definition: whose it is, where it lies, and the way back."""
+"""The repair of a table whose newest metadata is damaged, or lacks Trinity's definition."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Repair:
         self._lost: list[LostCommit] = []
 
     def run(self, version: int | None, *, dry_run: bool) -> RepairResult:
-        """Go back; see :meth:`trinity.spi.ConnectorMetadata.repair`.
+        """Repair the table; see :meth:`trinity.spi.ConnectorMetadata.repair`.
 
         Raises:
             TrinityError: NOT_SUPPORTED for a catalog that does not let a table's metadata file be set, for intact
@@ -105,10 +105,10 @@ class Repair:
         return repair_result(CommitResult(at), at, self._lost)
 
     def _readable_metadata(self, damage: TrinityError) -> tuple[IcebergTables, Table]:
-        """Return the catalog's entry, and the table by the newest readable metadata file.
+        """Return the catalog's row for the table, and the table as its newest readable metadata file has it.
 
-        The file before the current one is known to have been committed. If that is damaged too, this takes the highest
-        readable number below it in the folder.
+        The catalog names the file before the current one, which was certainly committed. If that is damaged too, take
+        the readable file in the folder with the highest number below it.
         """
         row = _row(self._catalog, self._table)
         if row is None or row.metadata_location is None:
@@ -133,7 +133,7 @@ class Repair:
 
     def _readable_snapshot(self, table: Table) -> Snapshot:
         """Return the newest snapshot that can be read."""
-        storage, metadata = Snapshots(), table.metadata  # a new one remembers nothing
+        storage, metadata = Snapshots(), table.metadata  # a new reader, with nothing cached
         for snapshot in reversed(lineage(metadata)):
             try:
                 storage.files(self._table, State(table, snapshot, schema_of(metadata, snapshot)))
@@ -197,10 +197,10 @@ def _make_current(table: Table, snapshot: Snapshot) -> None:
 
 
 def _put_back(table: Table, *, dry_run: bool) -> CommitResult:
-    """Put back the definitions of an earlier metadata file, as Trinity left them; rows and versions stay as they are.
+    """Put back the definitions as Trinity left them, from an earlier metadata file; rows and versions do not change.
 
     Raises:
-        TrinityError: NOT_SUPPORTED where no metadata file that the table still knows has them.
+        TrinityError: NOT_SUPPORTED if no metadata file in the table's log has these definitions.
     """
     now, mark = table.metadata, removed_definition_mark(table.metadata)
     for _, before in _readable(entry.metadata_file for entry in reversed(now.metadata_log)):

@@ -53,7 +53,7 @@ PROPERTY_PREFIXES: Final = ("write.", "read.", "commit.", "history.")
 """Prefixes of the user's properties that are Iceberg's own; these become table properties, too."""
 
 MAX_STATISTICS: Final = 32
-"""Bounds are kept for the key and this many further columns: wide tables would have huge manifests."""
+"""How many columns besides the key have bounds: those of all columns of a wide table would make huge manifests."""
 
 STAMP_ID: Final = 1_000_000_000
 """Field id of the column for stamps, which files have before the table has it: no other column gets this id."""
@@ -100,7 +100,7 @@ def _is_required(definition: TableDefinition, column: Column) -> bool:
 
 
 def _identifiers(fields: Sequence[it.NestedField], definition: TableDefinition) -> list[int]:
-    """Return the ids of the key's fields. Iceberg allows no floats, and part of a key would be wrong: then none."""
+    """Return the field ids of the key; none if Iceberg does not allow one of them, such as a float, in a key."""
     key = [f for f in fields if f.name in definition.primary_key]
     allowed = all(
         f.required and f.field_type.is_primitive and not isinstance(f.field_type, it.FloatType | it.DoubleType)
@@ -158,7 +158,7 @@ def with_field_ids(definition: TableDefinition, schema: Schema) -> TableDefiniti
 def definition_updates(
     metadata: TableMetadata, before: TableDefinition, after: TableDefinition
 ) -> tuple[TableUpdate, ...]:
-    """Return the metadata updates to a changed definition; older versions keep theirs."""
+    """Return the metadata updates that change the definition; older versions keep their definitions."""
     removed = [k for k in before.properties if k.startswith(PROPERTY_PREFIXES) and k not in after.properties]
     gone = (RemovePropertiesUpdate(removals=removed),) if removed else ()
     if before.columns == after.columns:
@@ -182,9 +182,9 @@ def definition_updates(
 
 
 def evolved_schema(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
-    """Return the present schema changed to a definition; a field that stays keeps its id under any name.
+    """Return the schema of a changed definition. A column that stays keeps its field id, also if it is renamed.
 
-    A field of a table that takes the place of this one has the id of the one of its name and type.
+    If another table takes the place of this one (L13), a column keeps the id of a column with the same name and type.
     """
     if before.replaced != after.replaced:
         return _replaced_schema(metadata, before, after)
@@ -200,7 +200,7 @@ def evolved_schema(metadata: TableMetadata, before: TableDefinition, after: Tabl
 def _replaced_schema(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
     """Return the schema of a table that takes the place of another one, or does so again by a restore."""
     hidden, known, ids = _hidden(metadata), _known_fields(metadata, before), count(metadata.last_column_id + 1)
-    again = after.replaced <= newest_version(metadata)  # by a restore
+    again = after.replaced <= newest_version(metadata)  # a restore goes back to an earlier replacement
     alike = {} if again else {(c.name, c.type): known[c.field_id] for c in before.visible if c.field_id in known}
     fields = []
     for column in after.columns:
@@ -236,7 +236,7 @@ def _schema(metadata: TableMetadata, fields: Sequence[it.NestedField], identifie
 
 
 def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], required: bool) -> it.NestedField:
-    if present is None:  # optional whatever its definition says, because older rows have no value
+    if present is None:  # optional whatever the column's definition says, because older rows have no value
         return _to_iceberg_field(column, ids, required=False)
     kind = parse_type(column.type)
     same = str(_stored_as(kind)) == str(_trinity_type(present.field_type))
@@ -248,7 +248,7 @@ def _field(present: it.NestedField | None, column: Column, ids: Iterator[int], r
 
 
 def _ordered_fields(schema: Schema) -> list[it.NestedField]:
-    """Return the fields in table order: hidden ones last, also when another engine has added columns after them."""
+    """Return the fields in table order: hidden ones last, even if another engine has added columns after them."""
     return sorted(schema.fields, key=lambda f: f.name.startswith(HIDDEN_PREFIX))
 
 
@@ -257,12 +257,12 @@ def definition_of(
 ) -> TableDefinition:
     """Return the table's definition at a version, which has one of its schemas.
 
-    Columns are those of the Iceberg schema. What Iceberg cannot hold, the key and the properties come from the property
-    ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them, and where it renamed
-    one the key and the properties follow.
+    Columns are those of the Iceberg schema. The key, the properties and other facts that Iceberg cannot hold come from
+    the property ``trinity.definition``. Columns that another engine added or changed are as Iceberg has them. If it
+    renamed a column, the key and the properties have the new name.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for a table of Trinity's whose property another engine has taken away or changed.
+        TrinityError: NOT_SUPPORTED for a table of Trinity's if another engine has removed or changed that property.
     """
     if removed_definition_mark(metadata):
         name, what = ".".join(identifier), "changed" if DEFINITION in metadata.properties else "taken away"
@@ -291,7 +291,7 @@ def definition_of(
     found = adopted_definition(".".join(identifier), known, present)
     dropped = {c.field_id: c for c in (*_columns_of_all_schemas(metadata), *found.dropped)}
     gone = tuple(c for i, c in dropped.items() if i not in {f.field_id for f in schema.fields})
-    if version == newest_version(metadata):  # what others set is of no version
+    if version == newest_version(metadata):  # properties that other engines set are not recorded by version
         found = found.with_properties(adopted_properties(found.properties, metadata.properties, PROPERTY_PREFIXES))
     return replace(found, dropped=gone, id=str(metadata.table_uuid))
 
@@ -315,7 +315,7 @@ def partition_texts(spec: PartitionSpec, schema: Schema) -> tuple[str, ...]:
 
 
 def _column(field: it.NestedField, known: Column | None, *, key: bool) -> Column:
-    """Return a field as a column; a column that Trinity knows keeps what Iceberg cannot hold."""
+    """Return a field as a column; a column that Trinity knows keeps its DEFAULT, and a type that Iceberg lacks."""
     now = _foreign(field)
     if known is None:
         return now
@@ -339,7 +339,7 @@ def _ids(kind: it.IcebergType) -> Iterator[int]:
 
 
 def _required_paths(kind: it.IcebergType) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of what is NOT NULL within a type; no key of a map is NULL anyway."""
+    """Yield the paths of the NOT NULL fields within a type, without keys of maps, which are never NULL."""
     key = kind.key_id if isinstance(kind, it.MapType) else None
     for field in _fields_within(kind):
         if field.required and field.field_id != key:
@@ -420,14 +420,14 @@ def storage_schema(schema: Schema) -> pa.Schema:
 
 
 def read_schema(metadata: TableMetadata, schema: Schema) -> pa.Schema:
-    """Return the storage schema to read files of every age: by field id, if any field's name ever changed."""
+    """Return the storage schema for reading files of any version: by field id, if any field's name ever changed."""
     storage = storage_schema(schema)
     used = {found for s in metadata.schemas for f in s.fields for found in _named(f)}
     names, numbers = Counter((u.within, u.name) for u in used), Counter(u.number for u in used)
     changed = {u.column for u in used if names[u.within, u.name] > 1 or numbers[u.number] > 1}
     if not changed:
         return storage
-    # Spark skips row groups by the name that a field has in the file: a name with two owners is hidden
+    # Spark skips row groups by the names of fields in the file, so a name that two columns have had is replaced
     doubtful = {u.name for u in used if u.within is None and names[u.within, u.name] > 1}
     fields = [
         f.with_metadata({**f.metadata, STORED_NAME: b"_trinity_field_" + f.metadata[FIELD_ID]})

@@ -1,4 +1,4 @@
-"""The sinks: the shared ones with Iceberg's partition transforms, for which alone PyIceberg is imported."""
+"""Sinks: the shared ones, with Iceberg's partition transforms. PyIceberg is imported for transforms only."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from trinity.storage import ParquetSinkProvider
 
 
 class IcebergSinkProvider(ParquetSinkProvider):
-    """See :class:`~trinity.spi.PageSinkProvider`."""
+    """The provider of sinks for Iceberg tables."""
 
     def partition_values(self, target: WriteTarget) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-        """Return a function to partition columns, or to transforms under the names of their partition fields."""
+        """Return a function from a page to its partition values; those of transforms are named by partition field."""
         if set(target.partition_by) <= set(target.storage.names):
             return super().partition_values(target)
         from trinity_iceberg.partition import transformed_values

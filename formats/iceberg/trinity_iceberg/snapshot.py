@@ -1,4 +1,4 @@
-"""Versions: their files and their entries in ``history()``, and a memory of those that were read."""
+"""Versions: their files and their entries in ``history()``, and a cache of the versions that were read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Snapshots:
         self._lists.put(location, live_manifests(manifests))
 
     def split_source(self, handle: TableHandle, newest: State) -> SplitSource:
-        """Return the handle's version as a read needs it, from the newest one."""
+        """Return the handle's version as a read needs it; ``newest`` is the newest version."""
         state, metadata, table = newest.at(handle), newest.metadata, newest.loaded
         snapshot, storage = state.snapshot, read_schema(metadata, state.schema)
         state.check_readable(handle)
@@ -84,9 +84,9 @@ class Snapshots:
         return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create", commit=_commit_of(None))]
 
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
-        """Return the commits since a version, without compactions; None once it has expired, or was rolled back.
+        """Return the commits since a version, without compactions; None if the version expired, or was rolled back.
 
-        Each is the difference of two snapshots, whoever made the second one.
+        Each commit is given as the difference of two snapshots, so other engines' commits are exact too.
         """
         chain = lineage(newest.metadata)
         versions = [version_of(s) for s in chain]
@@ -108,7 +108,7 @@ class Snapshots:
         return FileChange(version_of(after), [f for f in now if f.path not in known], removed)
 
     def files(self, handle: TableHandle, state: State) -> _Files:
-        """Return live files and the sidecar, by the column names of the state's schema."""
+        """Return live files and the sidecar, with the column names of the state's schema."""
         if (snapshot := state.snapshot) is None:
             return (), ()
         key = (str(state.metadata.table_uuid), snapshot.snapshot_id, state.schema.schema_id)
@@ -202,6 +202,6 @@ def _is_compaction(snapshot: Snapshot) -> bool:
 
 
 def _details(snapshot: Snapshot) -> dict[str, int]:
-    """Return what a commit added and removed, under Trinity's names; the snapshot's summary has more."""
+    """Return a commit's counts of added and removed files and rows, under the names that ``history()`` has."""
     own = snapshot.summary.additional_properties if snapshot.summary else {}
     return {name: int(own.get(key, 0)) for name, key in _COUNTED.items()}

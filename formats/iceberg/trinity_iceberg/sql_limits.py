@@ -22,9 +22,9 @@ _V = TypeVar("_V")
 
 
 def keep_limits(engine: Engine) -> None:
-    """Make an engine's new connections end what takes too long. Drivers other than psycopg have their own limits.
+    """Make an engine's new connections give up after the time limits; only psycopg needs this.
 
-    A connection that has waited in vain is closed, so that the pool never returns it again.
+    A connection that has waited in vain is closed, so that the pool never hands it out again.
     """
     if engine.dialect.driver == "psycopg":
         event.listen(engine, "do_connect", _connected)

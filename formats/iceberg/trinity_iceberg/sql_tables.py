@@ -1,12 +1,12 @@
 """PyIceberg's SQL catalog, except that a commit costs the same for any number of versions.
 
-PyIceberg's own reads the metadata file again for each commit, copies all of it, and makes text of every snapshot.
-Snapshots never change. So this one leaves out those before the commit, and remembers their texts.
+PyIceberg's class reads the metadata file again for each commit, copies all of it, and serializes every snapshot.
+Snapshots never change. So the class here copies none of the earlier ones, and remembers their serialized texts.
 
-A catalog in an SQLite file is made by its first schema or table. Before that it reads as empty. SQLite would make a
-file when it looks for it. So without a file, readers get a catalog in memory. The file begins with all its tables, in
-one transaction: whoever finds it not empty finds a whole catalog. A connection goes on with the file that it has
-opened, also when a backup puts another one in its place. So none is kept beyond that.
+A catalog in an SQLite file is made by its first schema or table. Before that it reads as empty. SQLite would make the
+file just to look into it, so without a file readers get a catalog in memory. The file gets all its tables in one
+transaction, so a file that is not empty has a whole catalog. A connection stays with the file that it has opened, even
+if a backup puts another file in its place, so connections are closed once the file is another one.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ from trinity_iceberg.sql_limits import keep_limits
 
 _KEPT: Final = 16
 _TEXTS: Final = 64 * 1024 * 1024
-"""Bytes of snapshots as text that a process keeps."""
+"""How many bytes of serialized snapshots a process keeps."""
 _PLAIN: Final = (SetPropertiesUpdate, SetStatisticsUpdate, RemoveStatisticsUpdate)
-"""Updates that use no snapshot."""
+"""Updates that refer to no snapshot."""
 _TABLES: Final = [
     str(CreateTable(table, if_not_exists=True).compile(dialect=dialect()))
     for table in SqlCatalogBaseTable.metadata.sorted_tables
@@ -80,7 +80,8 @@ _LOCATION: Final = select(_ROWS.metadata_location).where(
 def location_in(catalog: SqlCatalog, namespace: str, name: str) -> str | None:
     """Return a table's current metadata file; None without such a table.
 
-    Each read and each commit asks for it: by SQLAlchemy's mapped objects that would take several times as long.
+    Each read and each commit asks for it, so this is a compiled query: SQLAlchemy's mapped objects take several times
+    as long.
     """
     with catalog.engine.connect() as connection:
         where = {"catalog": catalog.name, "namespace": namespace, "name": name}
@@ -89,7 +90,7 @@ def location_in(catalog: SqlCatalog, namespace: str, name: str) -> str | None:
 
 
 class SqlTables(SqlCatalog):
-    """See ``SqlCatalog`` of PyIceberg."""
+    """PyIceberg's SQL catalog, with commits that cost the same for any number of versions."""
 
     def __init__(self, name: str, **properties: str) -> None:
         if not properties["uri"].startswith("sqlite"):  # a server may have ended a connection, as by a restart
@@ -103,9 +104,9 @@ class SqlTables(SqlCatalog):
         super()._init_catalog()
 
     def _check_namespace(self, connection: Connection, statement: Any, *_: Any) -> None:
-        """Check that nobody drops the namespace of a name that a statement gives to a table.
+        """Lock the namespace of a statement that names a table, and check that the namespace still exists.
 
-        PyIceberg looks for the namespace before, in a transaction of its own.
+        PyIceberg checks this earlier, in another transaction, after which others may drop the namespace.
 
         Raises:
             NoSuchNamespaceError: it was dropped meanwhile.
@@ -133,7 +134,7 @@ class SqlTables(SqlCatalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Commit updates. What it has written is not read back."""
+        """Commit updates, and remember the metadata, so that it is not read back."""
         done = super().commit_table(table, requirements, updates)
         here, stat = stat_of(done.metadata_location)
         if here:
@@ -147,7 +148,7 @@ class SqlTables(SqlCatalog):
         name = Catalog.namespace_to_string(namespace)
         holds = exists().where(IcebergTables.catalog_name == self.name, IcebergTables.table_namespace == name)
         with self.engine.begin() as connection:
-            self._lock(connection, name)  # what follows sees the tables that others are making
+            self._lock(connection, name)  # waits for others that make tables there, so that the DELETE sees these
             gone = connection.execute(delete(IcebergNamespaceProperties).where(self._own(name), ~holds)).rowcount
         if not gone and self.namespace_exists(namespace):
             raise NamespaceNotEmptyError(f"Namespace {name} is not empty.")
@@ -212,7 +213,7 @@ def stat_of(file: str) -> tuple[bool, Stat | None]:
 
 
 def _only_adds(updates: Collection[TableUpdate]) -> bool:
-    """Return whether updates add a snapshot, and use none that existed before."""
+    """Return whether updates add a snapshot, and refer to no earlier one."""
     added = {update.snapshot.snapshot_id for update in updates if isinstance(update, AddSnapshotUpdate)}
     rest = [update for update in updates if not isinstance(update, AddSnapshotUpdate)]
     refs = [update for update in rest if isinstance(update, SetSnapshotRefUpdate)]
@@ -236,36 +237,36 @@ def sql_tables(name: str, properties: dict[str, Any]) -> SqlTables:
     """Return a SQL catalog, by its properties and PyIceberg's own configuration for that name."""
     merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
     file = _file_of(merged["uri"])
-    # Trinity makes no folder but the warehouse: for another missing one SQLite raises the error
+    # Trinity makes the warehouse folder and no other; if another folder is missing, SQLite raises the error
     late = file and (file.parent == Location.of(merged["warehouse"]) or ObjectStore(file.parent).is_folder())
     return SqliteTables(file, name, **merged) if file and late else SqlTables(name, **merged)
 
 
 def _file_of(uri: str) -> Location | None:
-    """Return the file of an address; None for a database that is none, and for an SQLite URI."""
+    """Return the file of an SQLite address; None for other databases, in-memory ones and SQLite URIs."""
     url = make_url(uri)
     plain = url.get_backend_name() == "sqlite" and url.database and not url.database.startswith((":memory:", "file:"))
     return Location.of(str(url.database)) if plain else None
 
 
 class SqliteTables(SqlTables):
-    """The catalog in an SQLite file, which may not exist yet."""
+    """A catalog in an SQLite file, which may not exist yet."""
 
     def __init__(self, file: Location, name: str, **properties: str) -> None:
         self._file = file
         self._folder = ObjectStore(file.parent)
         self._tag = ""
-        """Of the file that was found last; none before."""
+        """The tag of the file that was found last; empty before."""
         self._empty = create_engine("sqlite://", creator=self._in_memory, poolclass=NullPool)
         super().__init__(name, **properties)
 
     @property
     def engine(self) -> Engine:
-        """The file's engine; that of an empty catalog while there is no file."""
+        """The engine of the file; while there is none, the engine of an empty catalog in memory."""
         tag = self._tag_now()
         if tag and not self._tag:
             self._init_catalog()
-            ensure_default_namespace(self)  # another engine may have made it
+            ensure_default_namespace(self)  # another engine may have made the file, without this namespace
         elif tag and tag != self._tag:
             self._of_file.dispose()
             self._tag = tag
@@ -298,7 +299,7 @@ class SqliteTables(SqlTables):
             self._init_catalog()
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
-        """Make a namespace that does not exist, and the file."""
+        """Make a namespace, and before it the file if there is none."""
         if not self.namespace_exists(namespace):
             self.make()
         super().create_namespace(namespace, properties)

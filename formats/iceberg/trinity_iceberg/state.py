@@ -1,4 +1,4 @@
-"""A table at one version, and how the newest one is loaded from its catalog."""
+"""A table at one version, and the loader of the newest version from its catalog."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class State:
         return cls(loaded, loaded.metadata.current_snapshot(), loaded.schema())
 
     def at(self, table: TableHandle) -> State:
-        """Return the handle's version; this one if that is the newest. Raises as :func:`_snapshot_of`."""
+        """Return the handle's version. Raises as :func:`_snapshot_of`."""
         snapshot = _snapshot_of(table, self.metadata)
         if snapshot is self.snapshot:
             return self
@@ -80,7 +80,7 @@ class State:
         return found
 
     def check_readable(self, table: TableHandle) -> None:
-        """Refuse an external table whose commits have no order, and one of two tables' parts. Raises NOT_SUPPORTED."""
+        """Refuse an external table whose commits have no order, and a rolled-back one as :func:`check_not_before`."""
         if self.definition.external:
             check_readable(table, self.metadata)
         elif self.snapshot is self.metadata.current_snapshot():
@@ -113,10 +113,9 @@ def _snapshot_of(table: TableHandle, metadata: TableMetadata) -> Snapshot | None
 
 
 def schema_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Schema:
-    """Return the schema to read a version with.
+    """Return the schema to read a version with: for the newest version the table's current one, else the version's own.
 
-    For the newest version it is the table's own, which other engines change without making a version. Else it is the
-    one under which the version was committed.
+    Other engines change the current schema without making a version.
     """
     if snapshot is None or snapshot.snapshot_id == metadata.current_snapshot_id or snapshot.schema_id is None:
         return metadata.schema()
@@ -134,20 +133,21 @@ CACHED_TABLES: Final = 16
 class Tables:
     """A loader of tables' newest versions, which keeps the last ones used: a metadata file never changes.
 
-    The catalog is asked each time for the current metadata file. A catalog that names it only in a load is loaded each
-    time.
+    The catalog is asked each time for the name of the current metadata file. Some catalogs tell it only as they load
+    the whole table: then the table is loaded each time.
     """
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        # only the newest metadata of a table: Python's collector would walk through all others
+        # only the newest metadata of each table, as Python's garbage collector walks through all that is kept
         self._read: Cache[tuple[str, str], tuple[str, Stat | None, State]] = Cache(CACHED_TABLES)
 
     def load(self, table: TableHandle) -> State:
         """Return the newest version of a table; the same object until another commit.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT for one made anew; BAD_DATA naming the metadata file.
+            TrinityError: TABLE_NOT_FOUND; TRANSACTION_CONFLICT for a table that was made anew; BAD_DATA naming the
+                damaged metadata file.
         """
         try:
             newest = self._present(table)
@@ -163,7 +163,7 @@ class Tables:
         return newest
 
     def _has_moved(self, table: TableHandle, newest: State) -> bool:
-        """Return whether another table has the name now: in a bucket, and after a rename, that one lies elsewhere."""
+        """Return whether another table, which lies elsewhere, has the name now: in a bucket, or after a rename."""
         by_name = not isinstance(self._catalog, LocationCatalog)
         return by_name and table.location != "" and local_path(newest.metadata.location) != table.location
 
@@ -202,7 +202,7 @@ def _unreadable(catalog: Catalog, table: TableHandle, error: Exception) -> Trini
 
 
 def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
-    """Return the current metadata file, as the catalog names it without a load; None where only a load does."""
+    """Return the current metadata file; None without a table, or if the catalog names it only as it loads the table."""
     if isinstance(catalog, LocationCatalog):
         return catalog.metadata_file()
     if not isinstance(catalog, SqlCatalog):
@@ -211,6 +211,6 @@ def metadata_file(catalog: Catalog, table: TableHandle) -> str | None:
 
 
 def registered_at(catalog: Catalog, table: TableHandle) -> str | None:
-    """Return the folder of a table whose metadata cannot be read."""
+    """Return the folder of a table whose metadata cannot be read; None if the catalog does not name the file."""
     location = metadata_file(catalog, table)
     return str(Location.of(location).parent.parent) if location else None

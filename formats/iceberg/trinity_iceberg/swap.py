@@ -1,7 +1,7 @@
-"""The catalog's compare-and-swap of a table's metadata, and the meaning of its answers.
+"""The catalog's compare-and-swap of a table's metadata, and the meaning of the catalog's answers.
 
 A catalog may answer with an error, or not at all, although it has committed. So on any error the table is loaded again
-and checked; after the commit only success is reported.
+and checked for the commit. Once the commit is made only success is reported.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def same_schema(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
 
 
 def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest: Any) -> CreateTableTransaction:
-    """Return the transaction that makes a new table; a REST catalog is asked for it first.
+    """Return the transaction that makes a new table; a REST catalog gets a request for it now.
 
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS, PERMISSION_DENIED, FILESYSTEM_ERROR.
@@ -124,7 +124,7 @@ def _commit_until_known(
     one is made.
 
     Raises:
-        CommitRaced: another one was first.
+        CommitRaced: another commit was first.
         TrinityError: the catalog's error, if the commit was not made; COMMIT_STATE_UNKNOWN when that is not known.
         OSError: the attempt's error.
     """
@@ -154,7 +154,7 @@ def _commit_until_known(
 
 @contextlib.contextmanager
 def _errors(catalog: str, name: str) -> Iterator[None]:
-    """Map the errors by which a catalog answers a commit."""
+    """Map the errors by which a catalog answers a commit: a lost race to CommitRaced, others to a TrinityError."""
     try:
         yield
     except (CommitFailedException, TableAlreadyExistsError, IntegrityError) as error:
@@ -173,7 +173,7 @@ def _errors(catalog: str, name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(table: Table) -> Iterator[None]:
-    """Map the operating system's errors."""
+    """Map the operating system's errors in writing metadata to errors of Trinity that name the table's location."""
     try:
         yield
     except PermissionError as error:

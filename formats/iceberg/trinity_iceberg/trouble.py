@@ -1,6 +1,6 @@
-"""Errors of a catalog that does not answer, or refuses: reported with its name, in one line.
+"""Errors of a catalog that does not answer, or refuses: they are reported in one line, with the catalog's name.
 
-They come from the libraries by which PyIceberg reaches it: HTTP, databases, AWS.
+They come from the libraries by which PyIceberg reaches catalogs: HTTP, databases, AWS.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _DENIED_TEXTS: Final = (
 
 
 def trouble() -> tuple[type[Exception], ...]:
-    """Return the errors of a failing catalog, or of the way to it. Its answers about names are other errors."""
+    """Return the classes of errors of a catalog that fails or is not reached, but not of its answers about names."""
     return (RESTError, *failed())
 
 
@@ -66,7 +66,10 @@ def catalog_trouble(catalog: str, error: Exception) -> TrinityError:
 
 
 def is_refused(error: TrinityError) -> bool:
-    """Return whether a catalog, or the storage seam, is known to have done nothing, or has reported its outcome."""
+    """Return whether an error needs no look at the table.
+
+    Then the request was not sent, access was denied, or the outcome is reported as unknown already.
+    """
     not_sent = "NewConnectionError" in repr(error.__cause__) or isinstance(error.__cause__, _unsent())
     return not_sent or error.code in ("PERMISSION_DENIED", "COMMIT_STATE_UNKNOWN")
 
@@ -113,7 +116,7 @@ def catalog_errors(catalog: str) -> Iterator[None]:
 
 
 def failed() -> tuple[type[Exception], ...]:
-    """Return the errors of all the libraries."""
+    """Return the classes of errors of the libraries that are loaded."""
     return _classes(
         ("requests.exceptions", "RequestException"),
         ("sqlalchemy.exc", "SQLAlchemyError"),

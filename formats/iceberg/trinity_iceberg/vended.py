@@ -1,4 +1,4 @@
-"""Keys that a REST catalog hands out for a table's location: requested with the table, and again before they expire."""
+"""Keys that a REST catalog hands out for a table's location, asked for with the table, and again before they expire."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _S3: Final = re.compile(r"s3[an]:")
 class VendingCatalog(RestCatalog):
     """A REST catalog whose tables are reached with the keys that it hands out.
 
-    What is known of the store without the catalog, its ``root``, overrides the catalog's settings.
+    The options of the store that are known without the catalog, in ``root``, override those that it sends.
     """
 
     def __init__(self, name: str, known_store: S3Options, **properties: Any) -> None:
