@@ -652,7 +652,7 @@ class Session:
                 registration).
         """
         from trinity.creation import get_or_create
-        from trinity.engine.values.check_constraints import check_expressions
+        from trinity.engine.values.spark.check_constraints import check_expressions
 
         full, folder = self.full_name(name), None if location is None else str(location)
         judge = partial(check_expressions, spark=lambda: self.spark)

@@ -203,7 +203,7 @@ class Table(Generic[S]):
             TrinityError: SYNTAX_ERROR, NOT_SUPPORTED for a text that is no predicate; INVALID_ARGUMENTS for an unknown
                 or vacuumed version, naming the oldest readable one (L10); BAD_DATA naming a corrupt or missing file.
         """
-        from trinity.engine.reading.merged_read import filtered_read
+        from trinity.engine.reading.spark.merged_read import filtered_read
 
         return filtered_read(self.session, self._splits_at(version, timestamp), where)
 
@@ -436,7 +436,7 @@ class Table(Generic[S]):
             TrinityError: NOT_SUPPORTED for another dialect, for a column whose aggregate function the dialect lacks,
                 and for a table that only the format's own reader can read; BAD_DATA naming a corrupt or missing file.
         """
-        from trinity.engine.reading.merge_view import merge_view_sql
+        from trinity.engine.reading.spark.merge_view import merge_view_sql
 
         return merge_view_sql(self.splits(), dialect)
 
@@ -773,7 +773,7 @@ class Table(Generic[S]):
                 (docs/external-tables.md), and for a resolve of a table that does not allow it (docs/compaction.md).
         """
         from trinity.engine.compacting.after_commit import compact_newest
-        from trinity.merge.strength import Strength
+        from trinity.merge.compaction_strength import Strength
 
         return compact_newest(self, Strength.of(strength, full))
 

@@ -15,7 +15,7 @@ from trinity import Column, Session, Table
 from trinity.engine.compacting.after_commit import THREAD
 from trinity.engine.compacting.levels import FAN, LEVELLED_SHARE, fresh_commits, newest_runs
 from trinity.engine.streaming import background
-from trinity.merge.strength import Strength
+from trinity.merge.compaction_strength import Strength
 from trinity.spi import CommitResult, DataFile, Origin, Tier
 
 pytestmark = pytest.mark.inner

@@ -21,7 +21,7 @@ _LOADED: Final = [
     "pytest", "pyspark.sql", "tests.hostile.calls", "trinity_parquet", "trinity_delta", "trinity_iceberg.metadata",
     "trinity.sql.statements", "trinity.engine.reading.arrow_read", "trinity.engine.changing.writer_delete",
     "trinity.engine.compacting.compact", "trinity.engine.feed.spark.change_feed", "trinity.applying.spark.history",
-    "trinity.journal.backends.warehouse.backend", "trinity.engine.reading.merged_read",
+    "trinity.journal.backends.warehouse.backend", "trinity.engine.reading.spark.merged_read",
 ]  # fmt: skip
 """Modules that the server has imported, which takes longer than a call; it has called none of them."""
 _AT_ONCE: Final = 4

@@ -89,7 +89,7 @@ OF_SPARK = {
     "trinity.spark_names": "the place for it",
     "trinity.calls.spark": "quietens pyspark's logger, around what Spark does",
     "trinity.datasource.source": "Spark loads it, in processes of its own",
-    "trinity.engine.writing.run_sinks": "in a task of Spark's",
+    "trinity.engine.writing.spark.run_sinks": "in a task of Spark's",
     "trinity.engine.reading.spark.fold_by_column": "registers a function in a running Spark",
     "trinity.spark.class_lookups": "changes a Spark that was just started",
     "trinity.spark.jars": "while Spark is started, under its lock",
@@ -130,7 +130,7 @@ DOORS = (
 
 
 SPARK_DOORS = (
-    "import trinity.sql.statements", "import trinity.engine.reading.merged_read",
+    "import trinity.sql.statements", "import trinity.engine.reading.spark.merged_read",
     "import trinity.engine.changing.writer_delete", "import trinity.engine.compacting.compact",
     "import trinity.engine.feed.spark.change_feed", "import trinity.applying.spark.history",
     "import trinity.journal.backends.warehouse.backend", "from trinity.spark_names import SparkContext",

@@ -130,7 +130,7 @@ def test_errors_of_create_table_name_the_catalog(light: Session, fmt: str) -> No
 
 NO_HANDLES = """
 import resource, sys, os
-import pyarrow as pa, pyarrow.parquet as pq, trinity, trinity.engine.reading.merge_view
+import pyarrow as pa, pyarrow.parquet as pq, trinity, trinity.engine.reading.spark.merge_view
 from trinity import Column, TrinityError
 folder = sys.argv[1]
 tables = {}

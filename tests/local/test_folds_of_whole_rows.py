@@ -22,7 +22,7 @@ import trinity
 from tests.support.fold_backends import definition_of, stored, written
 from trinity import Session
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.view_dialects import translated
+from trinity.engine.reading.spark.view_dialects import translated
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow import fold as arrow
 from trinity.merge.spec import merge_spec

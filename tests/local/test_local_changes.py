@@ -117,7 +117,7 @@ def test_changes_on_disk_are_read_from_there(local: Session, local_fmt: str, mon
     start = table.splits().version
     for ts in (1, 2):
         table.upsert(pa.table({"k": range(ts, ts + 3), "ts": [ts] * 3, "v": [float(ts)] * 3}))
-    monkeypatch.delattr("trinity.engine.feed.local.feed.whole_row_pairs")
+    monkeypatch.delattr("trinity.engine.feed.local.change_feed.whole_row_pairs")
     found = table.changes(start).to_arrow().select(["k", "v", "_change_type"]).to_pylist()
     assert Counter((r["k"], r["v"], r["_change_type"]) for r in found) == Counter(
         [

@@ -28,7 +28,7 @@ def test_a_task_searches_no_archives_and_imports_nothing_again(spark: SparkSessi
         assert not [entry for entry in path if "spark-core" in entry or "pyspark.zip" in entry or "py4j" in entry]
         assert not [entry for entry in path if entry.endswith(".jar")]
         assert frozen
-        assert {"trinity.engine.writing.run_sinks", "pyarrow.parquet"} <= set(imported)
+        assert {"trinity.engine.writing.spark.run_sinks", "pyarrow.parquet"} <= set(imported)
 
 
 def test_jars_are_given_as_files(spark: SparkSession) -> None:

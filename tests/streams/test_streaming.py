@@ -22,7 +22,7 @@ from tests.support.put_back import Backup
 from trinity import Column, Session, Table, TrinityError, cdc
 from trinity.engine.compacting.after_commit import THREAD, compact_newest
 from trinity.engine.streaming import background
-from trinity.merge.strength import Strength
+from trinity.merge.compaction_strength import Strength
 
 pytestmark = pytest.mark.inner
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from trinity import Column, Session, Table
-from trinity.engine.reading.view_dialects import translated
+from trinity.engine.reading.spark.view_dialects import translated
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, VISIBLE
 from trinity.merge.arrow.by_column import ColumnFold as ArrowFold

@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from tests.support.turns import without_turns
 from trinity import Column, Session, Table, TrinityError
-from trinity.engine.writing.run_sinks import sidecar_target
+from trinity.engine.compacting.rewrite_task import sidecar_target
 from trinity.spi import SinkId, Tier, from_fragments, from_merge_fragments
 from trinity.storage import ObjectStore, TableVersion
 from trinity.storage.local_objects import make_folder

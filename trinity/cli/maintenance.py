@@ -15,7 +15,7 @@ from rich.text import Text
 from trinity.cli.options import AsJson, Executor, Named, Warehouse, open_session, open_table, reporting_errors
 from trinity.cli.output import print_line, tell
 from trinity.cli.progress import working
-from trinity.merge.strength import Strength
+from trinity.merge.compaction_strength import Strength
 
 if TYPE_CHECKING:
     from trinity.engine.compacting.health import Health

@@ -21,7 +21,7 @@ from trinity.engine.feed.spark.stored_changes import write_files
 from trinity.engine.feed.steps import another_table, makes_another
 from trinity.engine.feed.stored import stored_columns
 from trinity.engine.feed.stored_changes import store_changes
-from trinity.engine.reading.merged_read import merged_read
+from trinity.engine.reading.spark.merged_read import merged_read
 from trinity.engine.time_travel import epoch_ms, version_at
 from trinity.errors import TrinityError
 from trinity.merge.properties import ChangelogProducer, changelog_producer

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from trinity.errors import TrinityError, nearest
-from trinity.merge.strength import Strength
+from trinity.merge.compaction_strength import Strength
 from trinity.secrets import is_secret_property
 from trinity.spi import RowChangeParadigm, TableDefinition
 

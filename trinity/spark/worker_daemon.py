@@ -23,7 +23,10 @@ from socket import socket
 from typing import Any, Final
 
 _ARCHIVES: Final = re.compile(r"pyspark\.zip|py4j-.*-src\.zip|spark-core_.*\.jar")
-_IMPORTED: Final = ("pyspark.worker", "pyarrow.parquet", "trinity.engine.writing.run_sinks")
+_IMPORTED: Final = (
+    *("pyspark.worker", "pyarrow.parquet"),
+    *("trinity.engine.writing.spark.run_sinks", "trinity.engine.compacting.rewrite_task"),
+)
 """Modules that the workers of Trinity's tasks import first."""
 
 

@@ -18,8 +18,8 @@ from trinity.spark.remote import runs_in_process
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TASKS: Final = "trinity.engine.writing.run_sinks"
-"""The module of the functions that Trinity's tasks run."""
+_TASKS: Final = ("trinity.engine.writing.spark.run_sinks", "trinity.engine.compacting.rewrite_task")
+"""Modules of the functions that Trinity's tasks run."""
 _able: Final[set[str]] = set()
 """The Spark applications whose workers passed the check."""
 
@@ -38,7 +38,7 @@ def check_workers(spark: SparkSession) -> None:
     if (application := str(spark.sparkContext.applicationId)) in _able:
         return
     try:
-        lacking = lacks(ask_worker(spark, [_TASKS]))
+        lacking = lacks(ask_worker(spark, _TASKS))
     except Exception as error:
         found = as_trinity(error)
         lacking = "runs no task" if found.code == "GENERIC_INTERNAL_ERROR" else f"runs no task: {found.message}"

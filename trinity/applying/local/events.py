@@ -16,7 +16,7 @@ from trinity.arrays import as_arrow
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import source_rows
 from trinity.engine.executes import NotLocal
-from trinity.engine.values.arrow_assignment import assignment
+from trinity.engine.values.local.assignment import assignment
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.ingest import raise_refusal
 from trinity.spi import parse_given_type, type_text

@@ -10,7 +10,7 @@ from typing import Any, Final
 from trinity.applying.arguments import START_AT, ApplyArguments, null_value
 from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
 from trinity.engine.sql_permissions import guard_expression
-from trinity.engine.values.assignment import assigned, check_boolean, types_of
+from trinity.engine.values.spark.assignment import assigned, check_boolean, types_of
 from trinity.engine.writing.ingest import REFUSAL
 from trinity.errors import TrinityError
 from trinity.spark.expressions import one_expression

@@ -7,10 +7,10 @@ from trinity.applying.plan import HistoryPlan
 from trinity.applying.spark.events import Events, persisted_events, typed_events
 from trinity.applying.spark.intervals import History
 from trinity.calls import spark_errors
+from trinity.engine.changing.spark.stored_winners import stored_winners
 from trinity.engine.changing.statement import rerun
 from trinity.engine.reading.dropped_table import reporting_dropped_table
-from trinity.engine.reading.merged_read import stored_winners
-from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.selection import to_user_columns
 from trinity.hidden import DELETED
 from trinity.spark.settings import pinned
 from trinity.spark_names import DataFrame

@@ -15,10 +15,10 @@ from trinity.engine.appending.python_rows import from_pandas, with_python_rows
 from trinity.engine.compacting.after_commit import after_commit
 from trinity.engine.executes import NotLocal, execute
 from trinity.engine.values.defaults import default_values
-from trinity.engine.values.local_checks import LocalChecks
+from trinity.engine.values.local.check_constraints import LocalChecks
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.ingest import REFUSAL, AppendTask, PageConformer, StoredForm, plan_ingest, raise_refusal
-from trinity.engine.writing.run_sinks import run_on_spark
+from trinity.engine.writing.spark.run_sinks import run_on_spark
 from trinity.errors import TrinityError
 from trinity.messages import value_text
 from trinity.result import Result
@@ -241,7 +241,7 @@ def _checked_rows(table: Target, insert: InsertTableHandle, rows: DataFrame) -> 
     """Return the rows, each with the error of the CHECK that it violates, if the table has any CHECK."""
     if not insert.definition.checks:
         return rows
-    from trinity.engine.values.check_constraints import checked_input
+    from trinity.engine.values.spark.check_constraints import checked_input
 
     with pinned(rows.sparkSession):  # a stream's batches have a session of their own
         return checked_input(rows, insert.definition, str(table.name))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from trinity.calls import as_trinity
 from trinity.engine.compacting.health import due_commits, log_share
 from trinity.loggers import logger
+from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import (
     ChangelogProducer,
     CompactionTrigger,
@@ -20,7 +21,6 @@ from trinity.merge.properties import (
     commits_between,
     compaction_trigger,
 )
-from trinity.merge.strength import Strength
 from trinity.spi import CommitResult, TableDefinition
 from trinity.target import Target
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,31 +15,20 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
 from trinity.clock import now_ms
+from trinity.engine.compacting.rewrite_task import RewriteTask, in_storage_form
 from trinity.engine.reading.data_files import read_columns
-from trinity.engine.writing.run_sinks import RewriteTask, in_storage_form
 from trinity.hidden import BUCKET, DELETED, SINCE
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.kernels.keys import Keys, indexes_among, sorted_indexes
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 from trinity.storage.parquet_files import stored_pages
-from trinity.syntax.quoting import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 _BUCKET: Final = b"b"
 _ROWS: Final = b"r"
 _DELETES: Final = b"d"
 _PAGE: Final = 1 << 16
 """Rows that are put in order at once: no second copy of all is made."""
-
-
-def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
-    """Add :data:`BUCKET`, by the hash of the key, to rows. After a window by key a bucket's rows are in one task."""
-    key = ", ".join(map(quoted, spec.key))
-    return rows.selectExpr("*", f"CAST(pmod(hash({key}), {count}) AS INT) AS {BUCKET}")
 
 
 def naming(buckets: Sequence[int]) -> pa.Table:

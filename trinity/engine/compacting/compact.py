@@ -8,12 +8,12 @@ from typing import TypeAlias
 from trinity.engine.compacting.compactor import Compactor, Resolve, highest_commit, sidecar_of
 from trinity.engine.compacting.local.compactor import LocalCompactor
 from trinity.engine.compacting.plan import CompactionPlan, Rewrite, plan_compaction
+from trinity.engine.compacting.rewrite_task import RewriteTask
 from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.files import bucket_types
-from trinity.engine.writing.run_sinks import RewriteTask
+from trinity.merge.compaction_strength import Strength
 from trinity.merge.spec import MergeSpec
-from trinity.merge.strength import Strength
 from trinity.spi import Bucket, CommitResult, Connector, RewriteTableHandle, SplitSource, TableHandle, Tier
 from trinity.target import Host
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from trinity.engine.compacting.rewrite_task import RewriteTask, sidecar_target
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.plan import FoldPlan
-from trinity.engine.writing.run_sinks import RewriteTask, sidecar_target
 from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SinkId, SplitSource, Tier, WriteTarget

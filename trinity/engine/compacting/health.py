@@ -11,8 +11,8 @@ from trinity.display import InNotebooks
 from trinity.engine.compacting.levels import fresh_commits
 from trinity.engine.compacting.sizes import crowded
 from trinity.engine.reading.plan import ReadStrategy, plan_read
+from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import CompactionTrigger, compaction_trigger, keeps_versions
-from trinity.merge.strength import Strength
 from trinity.spi import DataFile, SplitSource, Tier
 
 LOG_SHARE: Final = 0.1

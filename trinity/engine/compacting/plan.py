@@ -19,9 +19,9 @@ from trinity.engine.reading.local.fold_by_column import live_pages
 from trinity.engine.reading.plan import FoldPlan
 from trinity.errors import TrinityError
 from trinity.hidden import SINCE
+from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import keeps_versions
 from trinity.merge.spec import MergeSpec, merge_spec
-from trinity.merge.strength import Strength
 from trinity.spi import DataFile, SplitSource
 from trinity.storage.parquet_sink import OWN_ENDING, is_sink_file
 

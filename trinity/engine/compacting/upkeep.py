@@ -11,8 +11,8 @@ from trinity.clock import now_ms
 from trinity.engine.compacting.health import Health
 from trinity.engine.feed.changelog import prune
 from trinity.errors import TrinityError
+from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import duration_ms
-from trinity.merge.strength import Strength
 from trinity.names import TableName
 from trinity.spi import CommitResult, Connector, VacuumResult
 from trinity.storage.foreign import not_ours

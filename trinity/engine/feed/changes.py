@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.feed.interval import Bound
-from trinity.engine.feed.local.feed import LocalFeed, timed
+from trinity.engine.feed.local.change_feed import LocalFeed, timed
 from trinity.engine.feed.plan import FeedPlan, part_between
 from trinity.engine.feed.shape import FeedMode
 from trinity.result import Result

@@ -12,7 +12,7 @@ from itertools import groupby
 from trinity.engine.executes import NotLocal, execute, size_of
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
-from trinity.engine.feed.local.feed import LocalFeed
+from trinity.engine.feed.local.change_feed import LocalFeed
 from trinity.engine.feed.shape import VERSION, FeedMode
 from trinity.engine.feed.steps import splits_within
 from trinity.engine.feed.stored import Written, by_version, stored_columns, writing, written_columns

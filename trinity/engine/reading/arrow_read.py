@@ -108,7 +108,7 @@ def counted_rows(session: Host, splits: SplitSource) -> int:
 
 
 def _counted_by_spark(session: Host, plan: ReadPlan) -> int:
-    from trinity.engine.reading.merged_read import planned_read
+    from trinity.engine.reading.spark.merged_read import planned_read
 
     with spark_errors():
         return planned_read(session, plan).count()
@@ -121,7 +121,7 @@ def _plan(session: Host, splits: SplitSource, where: str | None) -> ReadPlan:
 def _by_spark(
     session: Host, splits: SplitSource, columns: Sequence[Column], where: str | None, limit: int | None
 ) -> Iterator[pa.RecordBatch]:
-    from trinity.engine.reading.merged_read import filtered_read
+    from trinity.engine.reading.spark.merged_read import filtered_read
 
     rows = filtered_read(session, splits, where).select(*[quoted(c.name) for c in columns])
     with spark_errors():

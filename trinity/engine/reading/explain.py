@@ -31,7 +31,7 @@ def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
         return refused if isinstance(refused, NotLocal) else plan
 
     def by_spark() -> ReadPlan:
-        from trinity.engine.reading.merged_read import planned
+        from trinity.engine.reading.spark.merged_read import planned
 
         return planned(session, splits, where)
 

@@ -1,6 +1,6 @@
 """The arrival order of row versions after another engine has rewritten files (L3), in Arrow.
 
-The same as :mod:`trinity.engine.reading.spark.arrival_order` in SQL.
+The same as :mod:`trinity.engine.reading.spark.row_arrival` in SQL.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.calls import as_trinity
 from trinity.engine.compacting.after_commit import begin, compact_newest
 from trinity.loggers import logger
-from trinity.merge.strength import Strength
+from trinity.merge.compaction_strength import Strength
 from trinity.target import Target
 
 if TYPE_CHECKING:

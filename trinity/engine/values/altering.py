@@ -98,7 +98,7 @@ def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:
         return all(pc.all(condition.evaluate(page), min_count=0).as_py() for page in pages)
 
     def by_spark() -> bool:
-        from trinity.engine.reading.merged_read import merged_read
+        from trinity.engine.reading.spark.merged_read import merged_read
 
         violated = f"NOT (\n{with_plain_comparisons(wanted)}\n)"
         return merged_read(session.spark, splits).where(violated).isEmpty()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trinity.engine.executes import NotLocal, execute, left_to_spark
-from trinity.engine.values.local_checks import LocalChecks, no_zone
+from trinity.engine.values.local.check_constraints import LocalChecks, no_zone
 from trinity.spi import Check, TableDefinition
 from trinity.target import Host
 
@@ -37,7 +37,7 @@ def _check_condition(definition: TableDefinition, check: Check, session: Host) -
         return found if isinstance(found, NotLocal) else None
 
     def by_spark() -> None:
-        from trinity.engine.values.check_constraints import analyse_checks
+        from trinity.engine.values.spark.check_constraints import analyse_checks
 
         analyse_checks(session.spark, definition)
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from trinity.clock import now
 from trinity.depth import deep_recursion
 from trinity.engine.executes import NotLocal
-from trinity.engine.values.local_checks import constant_of
+from trinity.engine.values.local.check_constraints import constant_of
 from trinity.errors import TrinityError
 from trinity.spark.expressions import check_constant
 from trinity.spark.settings import pinned
@@ -37,7 +37,7 @@ def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession
     if not given:
         return
     from trinity.calls import spark_errors
-    from trinity.engine.values.assignment import assigned, placed_rows
+    from trinity.engine.values.spark.assignment import assigned, placed_rows
     from trinity.spark_names import F
 
     with spark_errors(), pinned(spark()):

@@ -79,8 +79,8 @@ class AggregateFunction(ABC):
         stands: True when late rows can be merged into the folded value, so that compaction may drop the row versions
             (E3): it does not depend on their order, or belongs to the greatest sequence.
         commutes: True when neither the order of the rows nor NULLs matter; such columns need no arrival.
-        translates: True when sqlglot, with what :mod:`trinity.engine.reading.view_dialects` adds, translates it to
-            other dialects.
+        translates: True when sqlglot, with what :mod:`trinity.engine.reading.spark.view_dialects` adds, translates it
+            to other dialects.
         options: an option as it follows ``fields.<column>.`` -> a line about it.
     """
 

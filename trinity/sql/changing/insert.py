@@ -87,13 +87,13 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         return _write(table, rows if by_name else with_field_names(rows, columns, types), found.reads, txn)
 
     def by_spark() -> CommitResult:
-        from trinity.engine.values import assignment
+        from trinity.engine.values.spark.assignment import inserted_rows, placed_rows
 
         rows, reads = run_query_of(session, query)
         columns = filled(list(rows.columns))
         rows = rows.toDF(*[c.name for c in columns])
-        rows = rows if by_name else assignment.placed_rows(rows, columns, "INSERT")
-        rows = assignment.inserted_rows(rows, columns, str(table.name))
+        rows = rows if by_name else placed_rows(rows, columns, "INSERT")
+        rows = inserted_rows(rows, columns, str(table.name))
         if query.words(1) == ("VALUES",):
             rows = rows.coalesce(1)  # a handful of rows: one file, in their order
         with spark_errors():

@@ -163,8 +163,8 @@ class Reads:
         return self._planned(splits, None)
 
     def _planned(self, splits: SplitSource, where: exp.Expr | None) -> DataFrame:
-        from trinity.engine.reading.merged_read import merged_plan
         from trinity.engine.reading.spark.executor import SparkExecutor
+        from trinity.engine.reading.spark.merged_read import merged_plan
 
         plan = merged_plan(self.session.spark, splits, where)
         rows = SparkExecutor(self.session.spark).rows(plan)

@@ -14,8 +14,8 @@ from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression
 from trinity.engine.program import Case, Expression, Fields, Value
-from trinity.engine.values.arrow_assignment import Assignment, assignment
-from trinity.engine.values.local_checks import LocalChecks
+from trinity.engine.values.local.assignment import Assignment, assignment
+from trinity.engine.values.local.check_constraints import LocalChecks
 from trinity.engine.values.store_assignment import refuse_other_than_boolean
 from trinity.spi import Operation, TableDefinition, parse_given_type, parse_type, type_text
 from trinity.syntax.sql_text import tree_of

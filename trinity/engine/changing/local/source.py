@@ -16,7 +16,7 @@ from trinity.engine.changing.plan import Equality, StatementPlan
 from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression, compile_predicate
-from trinity.engine.values.arrow_assignment import fitted_texts
+from trinity.engine.values.local.assignment import fitted_texts
 from trinity.spi import Column, TableDefinition, parse_type
 
 _MOST_PAIRS: Final = 500_000_000

@@ -22,9 +22,9 @@ from trinity.engine.changing.spark.live_keys import check_keys, check_unique
 from trinity.engine.changing.spark.run_merge_sinks import Distribution, write_changes, write_upserts
 from trinity.engine.changing.spark.source import SparkSource, compared, persisted_source
 from trinity.engine.program import Program, When
-from trinity.engine.reading.merged_read import merged_read
-from trinity.engine.reading.spark.columns import to_user_columns
+from trinity.engine.reading.spark.merged_read import merged_read
 from trinity.engine.reading.spark.scan import located_scan
+from trinity.engine.reading.spark.selection import to_user_columns
 from trinity.engine.sql_permissions import guard_program
 from trinity.engine.writing.ingest import REFUSAL
 from trinity.errors import TrinityError

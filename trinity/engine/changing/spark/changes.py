@@ -14,8 +14,8 @@ from trinity.engine.changing.engine_rules import without_effect
 from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.program import Case, Expression, Fields, Value, When
-from trinity.engine.values.assignment import assigned, check_boolean, types_of
-from trinity.engine.values.check_constraints import checked_changes
+from trinity.engine.values.spark.assignment import assigned, check_boolean, types_of
+from trinity.engine.values.spark.check_constraints import checked_changes
 from trinity.engine.writing.ingest import REFUSAL
 from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, MERGE_ROW
 from trinity.merge.spec import SequenceGroup

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from trinity.depth import deep_recursion
 from trinity.engine.program import Expression, Program, with_texts
-from trinity.engine.values.assignment import types_of
+from trinity.engine.values.spark.assignment import types_of
 from trinity.errors import TrinityError
 from trinity.predicates.comparisons import FLIPPED
 from trinity.predicates.conditions import Names

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trinity.engine.changing.plan import StatementPlan, written_unique_keys
-from trinity.engine.reading.merged_read import merged_read, stored_winners
+from trinity.engine.changing.spark.stored_winners import stored_winners
+from trinity.engine.reading.spark.merged_read import merged_read
 from trinity.hidden import CHANGE_CASE, CHANGE_OPERATION, DELETED, MERGE_ROW
 from trinity.merge.sql.fold import beats, is_deleted
 from trinity.spark_names import Column, DataFrame, F

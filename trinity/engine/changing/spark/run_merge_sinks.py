@@ -26,7 +26,7 @@ from trinity.engine.changing.match_checks import MergeGuard
 from trinity.engine.changing.processors import RowChangeProcessor
 from trinity.engine.writing.ingest import REFUSAL, PageConformer, raise_refusal
 from trinity.engine.writing.parts import with_leaves
-from trinity.engine.writing.run_sinks import map_in_arrow, run_on_spark
+from trinity.engine.writing.spark.run_sinks import map_in_arrow, run_on_spark
 from trinity.hidden import CHANGE_OPERATION, MERGE_ROW
 from trinity.spark_names import F, to_arrow_type
 from trinity.spi import MergeTableHandle, Operation, PageSinkProvider, SinkId

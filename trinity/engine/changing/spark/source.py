@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.changing.plan import Equality, StatementPlan
 from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded
-from trinity.engine.values.assignment import check_assignable, types_of
+from trinity.engine.values.spark.assignment import check_assignable, types_of
 from trinity.spark.remote import is_remote
 from trinity.spark.texts import as_stored
 from trinity.spark.types import spark_type

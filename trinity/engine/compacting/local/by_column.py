@@ -18,10 +18,10 @@ from trinity.arrays import as_arrow
 from trinity.clock import now_ms
 from trinity.engine.compacting.bucket_merge import in_order
 from trinity.engine.compacting.local.parts import PartLayout, Parts
+from trinity.engine.compacting.rewrite_task import RewriteTask
 from trinity.engine.reading.files import may_share_keys
 from trinity.engine.reading.local.fold_by_column import FoldedKeys, live_pages, rows_of_keys
 from trinity.engine.reading.plan import FoldPlan
-from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.hidden import ARRIVAL, BUCKET, DELETED, LEFT, SINCE
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.kernels.keys import Keys

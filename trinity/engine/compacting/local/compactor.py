@@ -22,6 +22,7 @@ from trinity.engine.compacting.compactor import DeleteTask, Resolve
 from trinity.engine.compacting.local.by_column import ColumnRewrite
 from trinity.engine.compacting.local.parts import PartLayout, Parts
 from trinity.engine.compacting.local.winners import LogFiles, LogWinners, RetainedRows, stored_schema
+from trinity.engine.compacting.rewrite_task import RewriteTask
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import may_share_keys
 from trinity.engine.reading.plan import (
@@ -31,7 +32,6 @@ from trinity.engine.reading.plan import (
     why_not_by_position,
     why_not_files,
 )
-from trinity.engine.writing.run_sinks import RewriteTask
 from trinity.limits import Limit
 from trinity.spi import DataFile, SplitSource
 

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, Written, in_buckets, naming
+from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, Written, naming
 from trinity.engine.compacting.compactor import Resolve
+from trinity.engine.compacting.rewrite_task import RewriteTask
+from trinity.engine.compacting.spark.by_column import rewritten
 from trinity.engine.compacting.spark.driver_merge import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.resolve import write_resolve
-from trinity.engine.compacting.spark.rows import distributed, grouped_scan, with_tombstones
+from trinity.engine.compacting.spark.rows import distributed, grouped_scan, in_buckets, with_tombstones
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.plan import FoldPlan
-from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.fold import without_null_keys
+from trinity.engine.reading.spark.fold_by_column import versions as versions_by_column
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
-from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark
+from trinity.engine.writing.spark.run_sinks import run_on_spark
 from trinity.hidden import ARRIVAL, DELETED
 from trinity.merge.sql.fold import is_deleted, winners
 from trinity.spark.remote import parallelism
@@ -50,7 +52,7 @@ class SparkCompactor:
         if buckets and fold.in_buckets_by_arrow(buckets):
             return _rewritten_in_buckets(self.spark, fold, write)
         if spec.by_column:
-            return by_column.rewritten(by_column.versions(self.spark, splits, spec), splits, spec, run)
+            return rewritten(versions_by_column(self.spark, splits, spec), splits, spec, run)
         return run(with_tombstones(SparkExecutor(self.spark).winners(fold), spec))
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes]:

@@ -14,7 +14,7 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.search import log_winners
 from trinity.engine.reading.spark_hash import in_bucket_order
-from trinity.engine.writing.run_sinks import Task
+from trinity.engine.writing.spark.run_sinks import Task
 from trinity.hidden import BUCKET
 from trinity.spark.remote import runs_in_process
 

@@ -13,17 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow
-from trinity.engine.compacting.bucket_merge import BucketMerge, Written, in_buckets
+from trinity.engine.compacting.bucket_merge import BucketMerge, Written
 from trinity.engine.compacting.compactor import DeleteTask, Resolve
+from trinity.engine.compacting.rewrite_task import RewriteTask
+from trinity.engine.compacting.spark.by_column import rewritten
 from trinity.engine.compacting.spark.driver_merge import by_bucket, log_winners_in_process, run_in_threads
-from trinity.engine.compacting.spark.rows import distributed, with_tombstones
+from trinity.engine.compacting.spark.rows import distributed, in_buckets, with_tombstones
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.files import may_share_keys, well_bucketed
 from trinity.engine.reading.plan import FoldPlan, are_own
-from trinity.engine.reading.spark import fold_by_column as by_column
 from trinity.engine.reading.spark.executor import SparkExecutor
+from trinity.engine.reading.spark.fold_by_column import later_versions, union_with_base
 from trinity.engine.reading.spark.scan import plain_scan
-from trinity.engine.writing.run_sinks import RewriteTask, run_on_spark
+from trinity.engine.writing.spark.run_sinks import run_on_spark
 from trinity.hidden import FILE_TOKEN, POSITION
 from trinity.merge.properties import MergeEngine
 from trinity.merge.spec import MergeSpec
@@ -128,7 +130,7 @@ class _ByColumn(_Resolve):
             rows = distributed(rows, splits, spec, replaced, self.tasks)
             return run_on_spark(replace(self.rewrite_task, in_log=in_log), rows)
 
-        return by_column.rewritten(by_column.union_with_base(base, self._later, splits, spec), splits, spec, run), []
+        return rewritten(union_with_base(base, self._later, splits, spec), splits, spec, run), []
 
     def superseded_rows(self) -> DataFrame | None:
         if not self.unbucketed_files:
@@ -140,7 +142,7 @@ class _ByColumn(_Resolve):
 
     @cached_property
     def _later(self) -> DataFrame:
-        return by_column.later_versions(self.spark, self.splits, self.spec)
+        return later_versions(self.spark, self.splits, self.spec)
 
     def _touched(self, rows: DataFrame) -> DataFrame:
         keys = self._later.select(*map(quoted, self.spec.key))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from trinity.clock import now_ms
 from trinity.engine.compacting.sizes import by_partition_values
 from trinity.engine.reading.spark.scan import plain_scan
-from trinity.hidden import ARRIVAL, DELETED, FILE, FILE_NUMBER, SINCE
+from trinity.hidden import ARRIVAL, BUCKET, DELETED, FILE, FILE_NUMBER, SINCE
 from trinity.limits import Limit
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
@@ -31,6 +31,12 @@ def distributed(
         return rows.sortWithinPartitions(*order, *ties)
     key = [quoted(k) for k in spec.key]
     return rows.repartition(tasks, *key).sortWithinPartitions(*key, *ties)
+
+
+def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
+    """Add :data:`BUCKET`, by the hash of the key, to rows. After a window by key a bucket's rows are in one task."""
+    key = ", ".join(map(quoted, spec.key))
+    return rows.selectExpr("*", f"CAST(pmod(hash({key}), {count}) AS INT) AS {BUCKET}")
 
 
 def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from trinity.engine.feed.spark.picked_rows import pickable, picked_rows
 from trinity.engine.feed.steps import FIRST
 from trinity.engine.reading.files import may_share_keys, tiers, well_bucketed
-from trinity.engine.reading.spark.arrival_order import POSITION_BITS
 from trinity.engine.reading.spark.fold import without_null_keys
+from trinity.engine.reading.spark.row_arrival import POSITION_BITS
 from trinity.engine.reading.spark.scan import bucketed_scan, plain_scan
 from trinity.hidden import ARRIVAL
 from trinity.limits import Limit

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trinity.engine.feed.shape import VERSION
 from trinity.engine.feed.spark.images import AFTER, BEFORE, differ, image
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.merged_read import merged_read
+from trinity.engine.reading.spark.merged_read import merged_read
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, SplitSource
 from trinity.syntax.quoting import quoted

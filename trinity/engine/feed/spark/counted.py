@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.feed.spark.images import comparable_image, image, union
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import version_scan
+from trinity.engine.reading.spark.selection import to_user_columns
 from trinity.spark_names import DataFrame, F
 from trinity.spi import Column, DataFile, SplitSource
 from trinity.syntax.quoting import quoted

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from trinity.engine.feed.shape import CHANGE_TYPE, VERSION
 from trinity.engine.feed.spark.images import feed_rows
 from trinity.engine.feed.steps import Step
-from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import plain_scan
+from trinity.engine.reading.spark.selection import to_user_columns
 from trinity.merge.spec import merge_spec
 from trinity.merge.sql.fold import is_deleted
 from trinity.spark_names import DataFrame

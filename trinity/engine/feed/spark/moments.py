@@ -20,9 +20,9 @@ from trinity.engine.feed.spark.whole_rows import whole_row_pairs
 from trinity.engine.feed.steps import FIRST, Step
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark import fold_by_column as by_column
-from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
+from trinity.engine.reading.spark.selection import to_user_columns
 from trinity.hidden import DELETED, EXISTS_FROM
 from trinity.merge.spec import merge_spec
 from trinity.spark_names import DataFrame, F

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.reading.data_files import not_deleted
-from trinity.engine.writing.run_sinks import map_in_arrow
+from trinity.engine.writing.spark.run_sinks import map_in_arrow
 from trinity.merge.kernels.keys import rows_with_keys
 from trinity.spi import DataFile, Deletes, SplitSource
 from trinity.storage.parquet_files import check_not_missing, stored_pages

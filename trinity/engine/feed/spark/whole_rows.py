@@ -14,9 +14,9 @@ from trinity.engine.feed.spark.appends import Appends
 from trinity.engine.feed.spark.images import AFTER, BEFORE, image, union
 from trinity.engine.feed.steps import FIRST
 from trinity.engine.reading.files import tiers
-from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
 from trinity.engine.reading.spark.scan import log_scan
+from trinity.engine.reading.spark.selection import to_user_columns
 from trinity.hidden import ARRIVAL, DELETED, EXISTS_FROM
 from trinity.merge.sql.fold import is_deleted, taking_part, winner_first
 from trinity.spark_names import DataFrame

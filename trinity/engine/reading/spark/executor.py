@@ -10,10 +10,10 @@ from trinity.engine.reading.plan import FoldPlan, ReadPlan, ReadStrategy
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.search import LOG, Search, search_in_process
 from trinity.engine.reading.spark import fold_by_column as by_column
-from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import join_with_base, newest_versions, without_null_keys
 from trinity.engine.reading.spark.scan import bucketed_scan, log_scan, plain_scan, version_scan
-from trinity.engine.writing.run_sinks import run_on_spark
+from trinity.engine.reading.spark.selection import to_user_columns
+from trinity.engine.writing.spark.run_sinks import run_on_spark
 from trinity.errors import TrinityError
 from trinity.hidden import DELETED
 from trinity.loggers import logger

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.plan import order_is_lost
-from trinity.engine.reading.spark.arrival_order import POSITION_BITS
+from trinity.engine.reading.spark.row_arrival import POSITION_BITS
 from trinity.hidden import FOLD_ORDER
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import takes_part

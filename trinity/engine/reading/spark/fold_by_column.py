@@ -1,4 +1,4 @@
-"""Reads and compaction of tables whose engine folds column by column (partial-update, aggregation).
+"""Reads of tables whose engine folds column by column (partial-update, aggregation).
 
 A base row is an added row that came before the log: most tables need nothing else. Where a late row needs more than
 the folded values (E3), compaction puts the row versions themselves into the sidecar, and a read folds these and
@@ -9,30 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trinity.clock import now_ms
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
-from trinity.errors import TrinityError
-from trinity.hidden import ARRIVAL, DELETED, FITS, FOLD_ORDER, KIND, LEFT, SINCE, VISIBLE
+from trinity.hidden import ARRIVAL, DELETED, SINCE, VISIBLE
 from trinity.merge.kernels.bitmap_unions import BITMAP_UNIONS, united_bitmaps
-from trinity.merge.row_kinds import FoldKind, StoredKind
+from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.merge.sql.by_column import ColumnFold
 from trinity.merge.sql.rows import AnyRows
-from trinity.spark_names import DataFrame, F
+from trinity.spark_names import DataFrame
 from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_SIDECAR_ROWS: Final = 1 << 40
-"""Rows of the sidecar arrive before the base, whose arrival is -1."""
 
 
 def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
@@ -96,12 +91,12 @@ def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
 
 def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
     """Return one row per key of :func:`with_base` in storage form, with ``DELETED`` (True where it is not visible)."""
-    fold = _fold(splits, spec, pack=isinstance(rows, DataFrame))
+    fold = column_fold(splits, spec, pack=isinstance(rows, DataFrame))
     found = fold(fold.contributions(rows))
     return found.selectExpr(*[quoted(f.name) for f in splits.storage], f"NOT {VISIBLE} AS {DELETED}")
 
 
-def _fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnFold:
+def column_fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnFold:
     """Return the fold; ``pack`` makes use of the files' bounds, which a view's readers could make no sense of."""
     carried, kinds = _may_have(splits, CARRIED), _may_have(splits, ROW_KIND)
     fold = ColumnFold(splits.definition, spec, omits=carried, hard_deletes=kinds)
@@ -119,83 +114,6 @@ def _may_have(splits: SplitSource, column: str) -> bool:
         return False
     known = [(file, file.stats.get(column)) for file in tiers(splits.files)[1]]
     return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
-
-
-Run = Callable[..., list[bytes]]
-"""(rows, in_log) -> fragments: writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
-
-
-def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
-    """Fold row versions, all or those of given keys, into base and sidecar, and return the fragments.
-
-    The row versions of a key with a value out of range stay in the log, where a read raises the error and a later row
-    can repair it (A4).
-    """
-    rewrite = _Rewrite(rows, splits, spec)
-    try:
-        return run(rewrite.rows(None))
-    except TrinityError as error:
-        if error.code != "NUMERIC_VALUE_OUT_OF_RANGE":
-            raise
-    unfit = rewrite.folded.where(f"{VISIBLE} AND NOT {FITS}").select(*map(quoted, spec.key))
-    return run(rewrite.rows(unfit), in_log=True)
-
-
-class _Rewrite:
-    """The rows of a compaction, by where they go."""
-
-    def __init__(self, rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> None:
-        self.spec = spec
-        self.storage = [quoted(f.name) for f in splits.storage]
-        self.marked = [
-            f"{StoredKind.FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage
-        ]
-        self.fold = replace(_fold(splits, spec), raises=False)
-        self.counted = self.fold.contributions(rows)
-        self.folded = self.fold(self.counted)
-        self.now = now_ms()
-
-    def rows(self, unfit: DataFrame | None) -> DataFrame:
-        """Return the rows of base and sidecar, and of unfit keys the row versions for the log.
-
-        Unfit keys have a value out of range. While it is not known whether there are any (None), base rows that should
-        not be there are marked ``LEFT``.
-        """
-        base = self.folded.where(VISIBLE if unfit is None else f"{VISIBLE} AND {FITS}")
-        base = base.selectExpr(*self.marked, FITS)
-        rows = self._routed(base, deleted=False, left=f"NOT {FITS}", since="CAST(NULL AS BIGINT)", arrival="0L")
-        if unfit is not None:
-            kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")
-            rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=FOLD_ORDER))
-        if not self.spec.may_need_sidecar:
-            return rows
-        versions = self._sidecar_rows()
-        if unfit is not None:
-            versions = versions.join(F.broadcast(unfit), list(self.spec.key), "left_anti")
-        since = f"coalesce({SINCE}, {self.now})"
-        return rows.unionByName(self._routed(versions, deleted=True, left="false", since=since, arrival=self._order()))
-
-    def _routed(self, rows: DataFrame, *, deleted: bool, left: str, since: str, arrival: str) -> DataFrame:
-        facts = [f"{deleted} AS {DELETED}", f"{left} AS {LEFT}", f"{since} AS {SINCE}", f"{arrival} AS {ARRIVAL}"]
-        return rows.selectExpr(*self.storage, *facts)
-
-    def _order(self) -> str:
-        key = ", ".join(map(quoted, self.spec.key))
-        return f"row_number() OVER (PARTITION BY {key} ORDER BY {FOLD_ORDER}) - {_SIDECAR_ROWS}L"
-
-    def _sidecar_rows(self) -> DataFrame:
-        """Return the rows with which late rows, or later rows of keys that are not visible, are folded (E3)."""
-        spec = self.spec
-        # in arrival order nothing can come before a cut or a revival any more
-        rows = self.counted if spec.ordering else self.fold.counting(self.counted)
-        key = ", ".join(map(quoted, spec.key))
-        rows = rows.selectExpr("*", f"max({KIND} = {FoldKind.ADD}) OVER (PARTITION BY {key}) AS {VISIBLE}")
-        if not spec.keeps_history:
-            rows = rows.where(f"NOT {VISIBLE} OR {KIND} = {FoldKind.CUT}")
-        if spec.tombstone_retention_ms is not None:
-            oldest = self.now - spec.tombstone_retention_ms
-            rows = rows.where(f"{VISIBLE} OR coalesce({SINCE}, {self.now}) >= {oldest}")
-        return rows
 
 
 def register_bitmap_unions(spark: SparkSession, spec: MergeSpec) -> None:

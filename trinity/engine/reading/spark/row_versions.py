@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.scan import native_rows, plain_scan
+from trinity.engine.reading.spark.selection import to_user_columns
 from trinity.spark.settings import pinned
 from trinity.spark.types import arrow_frame
 from trinity.spark_names import F

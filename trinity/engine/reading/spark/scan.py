@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.engine.reading.data_files import NOTHING_HIDDEN
-from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored, with_stamps
 from trinity.engine.reading.spark.deleted_rows import without_deleted
+from trinity.engine.reading.spark.row_arrival import POSITION_BITS, with_order_restored, with_stamps
 from trinity.hidden import ARRIVAL, FILE, FILE_NUMBER, POSITION, SINCE
 from trinity.merge.spec import MergeSpec
 from trinity.spark.granted import file_access
@@ -134,7 +134,7 @@ def log_scan(
     """Return row versions of log and sidecar files, with :data:`~trinity.hidden.ARRIVAL`.
 
     The arrival is the file's number among the files, then the row's position in its file; or what
-    :func:`~trinity.engine.reading.spark.arrival_order.with_order_restored` makes of it. Rows of the sidecar come before
+    :func:`~trinity.engine.reading.spark.row_arrival.with_order_restored` makes of it. Rows of the sidecar come before
     everything; they alone have a :data:`~trinity.hidden.SINCE`.
 
     Args:
@@ -146,7 +146,7 @@ def log_scan(
         runs: base files that are to be folded with the log; their rows come before it.
         ordered: True when the sidecar has several rows of a key, and so their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
-        stamps: True for rows that are stored anew (:func:`~trinity.engine.reading.spark.arrival_order.with_stamps`).
+        stamps: True for rows that are stored anew (:func:`~trinity.engine.reading.spark.row_arrival.with_stamps`).
     """
     storage = splits.storage
     if splits.native is not None:

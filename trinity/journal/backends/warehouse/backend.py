@@ -14,7 +14,7 @@ from trinity.connecting import connect
 from trinity.definition.columns import columns_of
 from trinity.definition.define import define_table
 from trinity.engine.appending.append import arrow_reader, source_rows
-from trinity.engine.values.check_constraints import check_expressions
+from trinity.engine.values.spark.check_constraints import check_expressions
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.backends.base import IngestMode, Result, one_by_one

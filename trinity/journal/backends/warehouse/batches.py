@@ -107,7 +107,7 @@ class Rows:
 
     def _by_spark(self, parameters: Sequence[pa.Array]) -> pa.Table:
         """Let Spark evaluate the expressions, and round numbers and times for their columns (M6)."""
-        from trinity.engine.values.assignment import inserted_rows
+        from trinity.engine.values.spark.assignment import inserted_rows
         from trinity.sql.queries.query import run_query
         from trinity.syntax.parse import parse
 

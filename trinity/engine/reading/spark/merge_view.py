@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark import fold_by_column as by_column
-from trinity.engine.reading.spark.arrival_order import POSITION_BITS, with_order_restored
-from trinity.engine.reading.spark.columns import to_user_columns
 from trinity.engine.reading.spark.fold import without_null_keys
-from trinity.engine.reading.view_dialects import translated
+from trinity.engine.reading.spark.row_arrival import POSITION_BITS, with_order_restored
+from trinity.engine.reading.spark.selection import to_user_columns
+from trinity.engine.reading.spark.view_dialects import translated
 from trinity.errors import TrinityError, nearest
 from trinity.hidden import ARRIVAL, DELETED, FILE
 from trinity.merge.spec import MergeSpec, merge_spec
@@ -40,7 +40,7 @@ _PATTERN: Final = re.compile(r"([\[*?])")
 
 
 def merge_view_sql(splits: SplitSource, dialect: str) -> str:
-    """Return one SELECT that yields what :func:`~trinity.engine.reading.merged_read.merged_read` yields.
+    """Return one SELECT that yields what :func:`~trinity.engine.reading.spark.merged_read.merged_read` yields.
 
     Dialects are ``duckdb`` and ``spark``.
 

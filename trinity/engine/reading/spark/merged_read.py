@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from trinity.engine.reading.plan import FoldPlan, ReadPlan, plan_read
+from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.engine.reading.predicate import Where
 from trinity.engine.reading.spark.executor import SparkExecutor
-from trinity.hidden import SINCE
 from trinity.spark.remote import analysed, runs_in_process
 from trinity.spark.settings import pinned
 from trinity.spi import SplitSource
@@ -70,8 +69,3 @@ def _checked_predicate(session: Host, where: str | None) -> Iterator[str | None]
         if where is not None:
             guard_predicate(session, where)
         yield with_plain_comparisons(where) if where else where
-
-
-def stored_winners(spark: SparkSession, fold: FoldPlan, keys: DataFrame | None) -> DataFrame:
-    """Return the winners of given keys, or all, tombstones too, in storage form with ``DELETED`` (M4, M9)."""
-    return SparkExecutor(spark, keys, few=False).winners(fold).drop(SINCE)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from trinity.definition.checks import constrained_columns, refuse_folded
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import ONE_ROW, Compiled, Refused, Scope, compile_expression, compile_predicate
-from trinity.engine.values.arrow_assignment import assignment
+from trinity.engine.values.local.assignment import assignment
 from trinity.engine.writing.casts import converts
 from trinity.errors import TrinityError
 from trinity.merge.arrow.fold import is_deleted

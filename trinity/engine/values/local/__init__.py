@@ -1,0 +1,1 @@
+"""The values that columns take, in Arrow, without a JVM."""

@@ -1,0 +1,1 @@
+"""Rows into sinks, by Spark."""
