@@ -146,7 +146,7 @@ class Connector:
 
 
 class Format(ABC):
-    """An adapter. An entry point of the group ``trinity.formats`` names its class."""
+    """A table format, by which an adapter is found: an entry point of the group ``trinity.formats`` names its class."""
 
     @property
     def property_prefixes(self) -> tuple[str, ...]:

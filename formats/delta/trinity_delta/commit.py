@@ -1,4 +1,4 @@
-"""The commit: one attempt at a transaction on the log, by the shared template."""
+"""The steps of one attempt at a commit, by the shared template; ``own_log.py`` and ``jvm.py`` decide who was first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The commit: one attempt to put a snapshot on the newest one, by the shared template.
+"""The steps of one attempt to put a snapshot on the newest one, by the shared template.
+
+Who was first is decided by the catalog, in ``swap.py``.
 
 Manifests and snapshot are written here with PyIceberg's writers, and given to ``Catalog.commit_table``. PyIceberg's
 ``Transaction`` is not used: it copies the whole table metadata a dozen times for each commit (110 ms against 40 ms at
