@@ -69,7 +69,7 @@ def apply_changes(
         session: the session in which the target's name is resolved.
         txn: see :meth:`Table.upsert`; not for a stream.
         checkpoint: checkpoint folder of a stream; see :meth:`Table.stream_writer`.
-        stream: its further arguments: ``query_name``, ``available_now``, ``processing_time``, ``compact_every``.
+        stream: ``query_name``, ``available_now``, ``processing_time`` and ``compact_every`` of a stream.
 
     Returns:
         the commit, whose ``rows`` counts the row versions written; of a stream its running query.
@@ -127,8 +127,8 @@ def create_changes_target(
     """Create an empty table into which :func:`apply_changes` with the same arguments can apply events.
 
     The catalog of the name decides the format. ``source`` may also be the columns of the events: an Arrow or Spark
-    schema, or a list of :class:`Column`. Partition columns must be among the keys (K5). ``properties`` are further ones
-    of the table. With ``if_not_exists`` a table that exists already is returned.
+    schema, or a list of :class:`Column`. Partition columns must be among the keys (K5). ``properties`` are further
+    properties of the table. With ``if_not_exists`` a table that exists already is returned.
 
     Raises:
         TrinityError: as :func:`apply_changes` for its arguments, and as ``session.create_table``.
@@ -189,7 +189,7 @@ def _create_target(
 
 
 def _target_of(target: Table | str, session: Session | None, shape: Shape, check: Callable[[Session], None]) -> Table:
-    """Return the target, which is created where a name has no table; not before the check of its session."""
+    """Return the target; create it if a name has no table. ``check`` is called with the session before that."""
     if not isinstance(target, str):
         check(target.session)
         return target

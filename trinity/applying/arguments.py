@@ -17,7 +17,7 @@ START_AT: Final = "__START_AT"
 """The column of SCD type 2 with the sequence from which a version of a row is valid."""
 
 END_AT: Final = "__END_AT"
-"""The column with the sequence from which it is not valid any more; NULL for the current version."""
+"""The column of SCD type 2 with the sequence at which a version of a row ends; NULL for the current version."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,10 @@ def _stored_columns(
     known: dict[str, str],
     by_default: Sequence[str],
 ) -> Sequence[str]:
-    """Return the columns of the list ``only``, or the default ones without those of ``without``."""
+    """Return the columns that argument ``only`` lists, or the default ones without those that ``without`` lists.
+
+    Both are (name of the argument, its value).
+    """
     if only[1] is not None and without[1] is not None:
         raise TrinityError("INVALID_ARGUMENTS", f"Give {only[0]} or {without[0]}, not both.")
     if only[1] is not None:

@@ -16,7 +16,7 @@ def apply_to_history(table: Target, rows: Any, arguments: ApplyArguments, txn: T
     """Apply events, Spark's or Arrow data; try again if others changed the same rows meanwhile (L7).
 
     Raises:
-        TrinityError: what an event is refused for; TRANSACTION_CONFLICT after ``commit.retry.timeout``.
+        TrinityError: the refusal of an event; TRANSACTION_CONFLICT after ``commit.retry.timeout``.
     """
     if txn is not None and is_recorded(table, txn := checked_txn(txn)):
         return CommitResult(table.splits().version, skipped=True)

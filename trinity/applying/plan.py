@@ -51,7 +51,7 @@ class Rank(IntEnum):
     ENDED = 0
     """The end of a shown version; the event itself may be lost."""
     BEGAN = 1
-    """The start of one, likewise."""
+    """The start of a shown version; the event itself may be lost."""
     STORED = 2
     """A row of the target."""
     NEW = 3
@@ -62,7 +62,9 @@ class HistoryPlan:
     """How events become versions in one version of a target.
 
     Attributes:
-        arguments: the arguments of ``apply_changes``, whose columns are the target's, apart from their case.
+        table: the target.
+        splits: its version.
+        arguments: the arguments of ``apply_changes``; their columns are the target's, apart from case.
     """
 
     table: Target
@@ -86,17 +88,17 @@ class HistoryPlan:
 
     @cached_property
     def bounded(self) -> list[str]:
-        """Those of them by whose bounds files are left out."""
+        """The key columns by whose bounds files may be left out."""
         return [name for name in self.key if parse_type(self.definition.column(name).type).name in _BOUNDED]
 
     @property
     def start(self) -> str:
-        """The column from which a version is valid."""
+        """The target's name of the column :data:`START_AT`."""
         return self.definition.column(START_AT).name
 
     @property
     def end(self) -> str:
-        """The column from which it is not valid any more."""
+        """The target's name of the column :data:`END_AT`."""
         return self.definition.column(END_AT).name
 
     @cached_property
@@ -128,7 +130,10 @@ class HistoryPlan:
         return column.nullable and column.name not in self.key
 
     def touched(self, bounds: Mapping[str, tuple[Any, Any]] | None) -> FoldPlan:
-        """Return how the files that may hold versions of the events' rows are folded; None for no events."""
+        """Return the fold of the files that may hold versions of the events' rows.
+
+        ``bounds`` are those of the events' keys; None for no events.
+        """
         within = ReadScope(bounds=bounds or {})
         files = tuple(f for f in self.splits.files if bounds is not None and within.concerns(f))
         return FoldPlan.of(replace(self.splits, files=files), merge_spec(self.definition))

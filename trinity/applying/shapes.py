@@ -18,7 +18,7 @@ _ROW_KIND: Final = "_row_kind"
 
 @dataclass(frozen=True)
 class Shape:
-    """A table as the arguments need it."""
+    """The columns, key and properties that a target needs."""
 
     columns: tuple[Column, ...]
     key: tuple[str, ...]

@@ -22,7 +22,7 @@ from trinity.target import Target
 def deleting_here(
     columns: Sequence[Column], arguments: ApplyArguments, timezone: Callable[[], str]
 ) -> Compiled | NotLocal:
-    """Return the condition of the events that delete; why only Spark evaluates it, where it does.
+    """Return the condition of the events that delete; or the reason why only Spark evaluates it.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH.
@@ -58,7 +58,7 @@ def apply_here(
 
 
 def deleted(source: pa.Table, deleting: Compiled) -> pa.ChunkedArray:
-    """Return True, never NULL, for each event that deletes."""
+    """Return a mask without NULL: True for each event that deletes."""
     batches = source.combine_chunks().to_batches()
     return pa.chunked_array([pc.fill_null(deleting.evaluate(batch), False) for batch in batches], pa.bool_())
 
@@ -71,7 +71,7 @@ def apply_as_upserts(
     spec: MergeSpec,
     txn: TransactionId | None,
 ) -> CommitResult:
-    """Append the events of a Spark DataFrame (U1, U4; P1, D3). Raise what an event is refused for."""
+    """Append the events of a Spark DataFrame (U1, U4; P1, D3). Raise the refusal of an event."""
     from trinity.applying.spark.events import deleting, missing
     from trinity.calls import spark_errors
     from trinity.engine.writing.ingest import REFUSAL

@@ -40,16 +40,16 @@ def canal(
     Args:
         messages: the messages, in the order of their topic: of equal positions the later row wins.
         rows: columns of the rows, or the table that they are for. A column that a message lacks is NULL. A time
-            without a zone is the session's in a TIMESTAMP column.
-        key: key columns; the table's without it.
+            without zone in a TIMESTAMP column is in the session's zone.
+        key: key columns; by default the table's.
         column: the column with the messages, STRING or BINARY.
         position: the watermark's value, BIGINT, milliseconds: ``es``, the time in MySQL's log, or ``ts``, that of the
             message; None for rows with a watermark among their own columns.
-        watermark: name of the watermark column; the table's without it, else ``_watermark``.
-        row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
-        tombstone: name of a tombstone column instead.
+        watermark: name of the watermark column; by default the table's, else ``_watermark``.
+        row_kind: name of the row kind column; by default the table's, else ``_row_kind``.
+        tombstone: name of a tombstone column, instead of a row kind column.
         preimages: True for the old row of each update before the new one, as ``-U``.
-        invalid: ``refuse``, or ``drop`` for messages that are no change of a row.
+        invalid: ``refuse`` or ``drop`` messages that are no change of a row.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As the rows are

@@ -27,8 +27,9 @@ def feed_versions(
     update that changes the key deletes the old key. With preimages the old row of an update stays as ``-U``, before the
     new one. The versions of a key are sorted where their order counts: with preimages, and without a watermark.
 
-    ``kinds`` has the row kind of each change type. ``version`` is Spark SQL of the version of a change, BIGINT.
-    ``others`` are the columns of the feed that are not the rows'.
+    ``roles`` are the key and the columns that mark row versions. ``kinds`` has the row kind of each change type.
+    ``version`` is Spark SQL of the version of a change, BIGINT. ``others`` are the feed's own columns, which are not
+    part of the rows.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME.

@@ -73,19 +73,19 @@ def debezium(
         messages: the messages, in the order of their topic where that matters. If there is Kafka's column ``key``, an
             update without ``before`` is refused when ``key`` lacks a key column: the update may have changed the key.
         rows: columns of the rows, or the table that they are for. A column that a message lacks is NULL.
-        key: key columns; the table's without it.
-        column: the column with the messages, STRING or BINARY; the envelope, or ``payload`` with it.
+        key: key columns; by default the table's.
+        column: the column with the messages, STRING or BINARY: envelopes, or objects with the envelope in ``payload``.
         position: the watermark's value; None for rows with a watermark among their own columns.
-        watermark: name of the watermark column; the table's without it, else ``_watermark``.
-        row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
-        tombstone: name of a tombstone column instead.
+        watermark: name of the watermark column; by default the table's, else ``_watermark``.
+        row_kind: name of the row kind column; by default the table's, else ``_row_kind``.
+        tombstone: name of a tombstone column, instead of a row kind column.
         preimages: True for the old row of an update before the new one, as ``-U``; the source must log whole rows.
         timestamps: unit of integers in TIMESTAMP and TIMESTAMP_NTZ columns, or column -> unit; text is ISO 8601.
-        decimals: ``number``, also as text; or ``base64``, for ``decimal.handling.mode`` = ``precise``.
+        decimals: ``number`` for numbers, or texts of them; ``base64`` for ``decimal.handling.mode`` = ``precise``.
         unavailable: column that may hold the placeholder -> a watermark column of its own, NULL where it does, for a
             sequence group of a ``partial-update`` table (G2).
         placeholder: ``unavailable.value.placeholder`` of the connector.
-        invalid: ``refuse``, or ``drop`` for messages that are no change of a row.
+        invalid: ``refuse`` or ``drop`` messages that are no change of a row.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, TYPE_MISMATCH, DUPLICATE_COLUMN_NAME, INVALID_ARGUMENTS. As rows are written
@@ -180,7 +180,7 @@ def _changes_in_envelopes(reading: Reading) -> DataFrame:
 
 
 def _flat(reading: Reading) -> DataFrame:
-    """Return the changes in flat messages, likewise; ``before`` is the same as ``after``."""
+    """Return the changes in flat messages, as :meth:`Reading.row_versions` takes them; ``before`` equals ``after``."""
     added = ["__op", "__deleted", *(f"__{n}" for n in _SOURCE), *(f"__source_{n}" for n in _SOURCE)]
     fields = ", ".join([fields_of(reading.columns), *(f"{name}: STRING" for name in added)])
     wrapped = "payload" not in {c.name.lower() for c in reading.columns}
@@ -249,7 +249,7 @@ def _position(position: str | None, columns: Mapping[str, str]) -> str:
 _FILE: Final = r"(.*)\.0*([0-9]{1,18})"
 _LSN_PATTERN: Final = "[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,4}"
 _USUAL: Final = 6
-"""Digits that MySQL gives the number of a log file; after 999999 comes 1000000."""
+"""Minimum digits of the number of a MySQL log file; after 999999 comes 1000000."""
 
 
 def _binlog_position(file: str, pos: str, row: str) -> str:

@@ -36,9 +36,9 @@ def delta_changes(
     Args:
         changes: the feed, in any order.
         key: key columns, which must identify the source's rows; or the table that the rows are for, which has them.
-        watermark: name of the watermark column; the table's without it, else ``_watermark``.
-        row_kind: name of a row kind column; the table's without it, else ``_row_kind``.
-        tombstone: name of a tombstone column instead.
+        watermark: name of the watermark column; by default the table's, else ``_watermark``.
+        row_kind: name of the row kind column; by default the table's, else ``_row_kind``.
+        tombstone: name of a tombstone column, instead of a row kind column.
         preimages: True for the old row of each update before the new one, as ``-U``: for aggregates.
 
     Raises:

@@ -31,7 +31,7 @@ def flink_rows(
         changes: the changelog.
         kind: the column with the row kind: its text (``+I``, ``-U``, ``+U``, ``-D``), its name (``INSERT``,
             ``UPDATE_BEFORE``, ``UPDATE_AFTER``, ``DELETE``), or its byte, 0 to 3.
-        row_kind: name of the row kind column; that of ``kind`` without it.
+        row_kind: name of the row kind column; by default ``kind``.
         tombstone: name of a tombstone column instead, TRUE for ``-U`` and ``-D``.
 
     Raises:

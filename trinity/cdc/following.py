@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 _BOUND: Final = 1 << 62
 _VERSIONS: Final = 1 << 42
-"""Versions below have room for the digits: these may be times in milliseconds, as of a folder of files."""
+"""Smallest version for whose commit no digits fit into the number. A folder's versions, times in ms, are below it."""
 _DIGITS: Final = 5
 _BITS: Final = 4 * _DIGITS
-"""Bits of the digits: of a million commits that reused the version of another one, one goes unnoticed."""
+"""Bits of the commit's digits: of a million commits that reuse another commit's version, one goes unnoticed."""
 
 
 def number_of(reached: ReaderPosition) -> int:
-    """Return a position as a number; for a version that leaves no room for the digits, the version itself."""
+    """Return a position as a number of its version and first digits of its commit; of the version alone if need be."""
     if reached.version >= _VERSIONS or len(reached.commit) < _DIGITS:
         return reached.version
     return _BOUND | reached.version << _BITS | int(reached.commit[:_DIGITS], 16)
@@ -78,7 +78,7 @@ def follow(
         name: distinguishes several calls that bring the same source into the same target.
         watermark: as of :func:`delta_changes`.
         row_kind: as of :func:`delta_changes`.
-        preimages: as of :func:`delta_changes`; without it True where the target has aggregate functions.
+        preimages: as of :func:`delta_changes`; by default True if the target has aggregate functions.
 
     Returns:
         the target's commit; ``skipped`` when there was nothing new.
@@ -102,7 +102,10 @@ def follow(
 
 
 def _word(target: SplitSource) -> str:
-    """Return the first word of a target's application: a target that replaced another one has none of its rows."""
+    """Return the first word of the application in a target's ``txn``.
+
+    It differs after CREATE OR REPLACE, since the new target has none of the rows of the one it replaced.
+    """
     return f"follow/{target.definition.replaced}" if target.definition.replaced else "follow"
 
 
@@ -124,7 +127,7 @@ class _Following:
 
     def attempt(self) -> CommitResult:
         """Make one commit. Raise TRANSACTION_CONFLICT when others wrote into the target meanwhile."""
-        at = self.target.splits()  # first, so that a commit which records a version later conflicts with this one
+        at = self.target.splits()  # read before the txn, so that a commit that records one later is a conflict
         newest = self.source.splits()
         application = " ".join(filter(None, [_word(at), newest.definition.id or str(self.source.name), self.name]))
         recorded = self.target.connector.metadata.recorded_txn(self.target.handle, application)
@@ -152,12 +155,12 @@ class _Following:
         """Return the rows of a version as a feed of inserts."""
         from trinity.spark_names import F
 
-        rows = self.source.to_df(newest.version)  # starts Spark, without which F makes no column
+        rows = self.source.to_df(newest.version)  # starts Spark, which pyspark's functions need
         marks = {"_change_type": F.lit("insert"), "_commit_version": F.lit(newest.version).cast("bigint")}
         return rows.withColumns({**marks, "_commit_timestamp": F.lit(None)})
 
     def _changes_since(self, reached: ReaderPosition, newest: SplitSource) -> DataFrame:
-        """Return the changes of the merged rows since the version that the target has, whatever the feed shows."""
+        """Return the changes of the merged rows since the version that the target has, whatever feed is stored."""
         from trinity.engine.feed.interval import Bound
         from trinity.engine.feed.shape import FeedMode
         from trinity.engine.feed.spark.change_feed import change_feed

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Invalid = Literal["refuse", "drop"]
-"""What a message that is no change of a row does: raise an error, or get dropped."""
+"""What happens to a message that is no change of a row: it raises an error, or is dropped."""
 
 _WHY: Final = ", since it is not one JSON object, or has a key twice in one"
 _BEGINNING: Final = "left(text, 200)"
@@ -31,9 +31,12 @@ class Reading:
     """Messages of a tool, and how they are read: the arguments that all tools' functions have.
 
     Attributes:
+        messages: the messages.
         column: the column with their JSON text, STRING or BINARY.
+        columns: the columns of the rows in them.
+        roles: the key, and the columns of the result that mark row versions.
         position: the field of a message that orders the changes of a row; None for none.
-        invalid: what a message that is no change of a row does.
+        invalid: what happens to a message that is no change of a row.
     """
 
     messages: DataFrame
@@ -90,10 +93,10 @@ class Reading:
             return parsed.selectExpr("*", f"{kind} AS kind").where("kind IS NOT NULL")
 
     def by_old_values(self, changes: DataFrame, old: str, new: str, encoding: Encoding) -> DataFrame:
-        """Return the row versions of changes whose messages have the old values of the changed fields alone.
+        """Return the row versions of changes whose messages have old values only of the fields that changed.
 
-        ``old`` is Spark SQL of these, a MAP<STRING, STRING>; ``new`` of the fields after the change, or before a
-        deletion.
+        ``old`` is Spark SQL of these old values, a MAP<STRING, STRING>; ``new`` of the fields after the change, or
+        before a deletion.
         """
         with pinned(changes.sparkSession):
             before, at = _image_before(self.columns, old, new), _position_of(self.position)
@@ -108,7 +111,7 @@ class Reading:
 
 
 def _once(rows: DataFrame, **columns: str) -> DataFrame:
-    """Project rows, evaluated once a row: Spark copies a plain projection into each predicate above it."""
+    """Project rows so that each expression is evaluated once a row: Spark copies plain ones into predicates above."""
     return rows.selectExpr(
         f"inline(array(named_struct({', '.join(f'{text_literal(n)}, {c}' for n, c in columns.items())})))"
     )
@@ -153,7 +156,7 @@ class _Changes:
         rows: ``text``; ``kind`` (``+I``, ``+U`` or ``-D``); ``before`` and ``after``, the row's fields; ``at``, the
             position. An insert lacks ``before``, a delete ``after``; an update may lack ``before``.
         placeholder: the tool's text for a value that it does not know; None when the tool has no such text.
-        own: column that may hold the placeholder -> the watermark column of its own.
+        own: column that may hold the placeholder -> its own watermark column.
     """
 
     rows: DataFrame
@@ -216,7 +219,7 @@ def _old_key(names: Sequence[str]) -> str:
 
 
 def unlocated(name: str, where: str) -> str:
-    """Return Spark SQL, a BOOLEAN, of the failure of an update that lacks a column of the key somewhere."""
+    """Return Spark SQL of type BOOLEAN that fails, since ``where`` lacks key column ``name`` of an update."""
     reason = (
         f"Key column '{name}': {where} lacks it, so an older row of another '{name}' might stay; let the source log "
         "whole rows (PostgreSQL: REPLICA IDENTITY FULL): "
@@ -231,7 +234,7 @@ def _present(kind: str, side: str) -> str:
 
 
 def _value(changes: _Changes, column: Column) -> str:
-    """Return Spark SQL of a column's value, which fails for the placeholder without a watermark of its own."""
+    """Return Spark SQL of a column's value. It fails for the placeholder, unless the column has its own watermark."""
     value = f"row.{quoted(column.name)}"
     unknown = _unknown(changes, column)
     if unknown is None:

@@ -17,7 +17,7 @@ Types = Callable[[int], tuple[str, bool]]
 
 
 class Envelopes:
-    """Writes changes as envelopes, which ``cdc.debezium`` reads.
+    """A writer of changes as envelopes, which ``cdc.debezium`` reads.
 
     Numbers and booleans are JSON's own; NUMERIC is text, and so keeps every digit. Bytes are base64. Times are ISO
     8601, of TIMESTAMPTZ with the zone ``Z``. Arrays are JSON arrays. Everything else is text as PostgreSQL writes it. A

@@ -31,8 +31,9 @@ class Snapshot:
     """The snapshot of the rows at the position in the log where a new slot's changes begin.
 
     Attributes:
-        lsn: every later commit ends after it.
-        first: no change of the slot is before it. A change of a transaction that was open may be before ``lsn``.
+        lsn: every later commit ends after this LSN.
+        first: no change of the slot is before this LSN. Changes of transactions that were open may be before ``lsn``.
+        name: PostgreSQL's name of the snapshot.
     """
 
     lsn: int
@@ -41,7 +42,7 @@ class Snapshot:
 
 
 class Server:
-    """A server; the connection is made at the first call, and again after it was lost."""
+    """A PostgreSQL server with a slot. It is connected at the first call, and again after the connection was lost."""
 
     def __init__(self, conninfo: str, slot: str, publications: Sequence[str]) -> None:
         if not re.fullmatch(r"[a-z0-9_]{1,63}", slot):

@@ -41,7 +41,7 @@ class PostgresChanges:
     Attributes:
         events: ``table`` STRING (``schema.table``), ``op`` STRING (``c``, ``u``, ``d``, or ``t`` for TRUNCATE),
             ``lsn`` BIGINT, ``commit_lsn`` BIGINT (the end of the transaction), ``value`` STRING, the envelope.
-        lsn: these are all changes up to this LSN; :meth:`PostgresSlot.confirm` takes it.
+        lsn: the LSN up to which these are all changes, for :meth:`PostgresSlot.confirm`.
         last: True when the server had no more changes.
     """
 
@@ -111,7 +111,7 @@ class PostgresSlot:
                 if table is not None:
                     truncate(table, (self._copy, snapshot.lsn))
                     found = Transaction(0, 0, snapshot.lsn)
-                    envelopes.prepare(relation)  # which asks the server
+                    envelopes.prepare(relation)  # asks the server for types, which is impossible during COPY
                     rows = self._server.rows(snapshot, relation, where)
                     changes = ((Change(relation, "r", snapshot.first, None, row), found) for row in rows)
                     self._fill(table, changes, snapshot.lsn, envelopes, read)
@@ -146,7 +146,7 @@ class PostgresSlot:
         found = list(transactions(messages))
         changes = [(change, transaction) for transaction in found for change in transaction.changes]
         last = len(messages) < limit
-        # then all transactions have been read that ended before the position of the log was asked for
+        # with the last messages, all transactions that ended before ``flushed`` have been read
         return _Batch(changes, max([t.end for t in found] + [flushed] * last), last)
 
     def confirm(self, lsn: int) -> None:

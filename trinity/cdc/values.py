@@ -16,7 +16,7 @@ from trinity.spi import Column, DataType, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
 DecimalForm = Literal["number", "base64"]
-"""A decimal as a number, or a text of one; or as its unscaled value, big-endian bytes in base64."""
+"""Form of a decimal: a number or the text of one; or its unscaled value, big-endian bytes in base64."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class Encoding:
 
     Attributes:
         timestamps: unit of integers in TIMESTAMP and TIMESTAMP_NTZ columns, or column -> unit; None refuses integers.
-        days: True where an integer in a DATE column counts days from 1970-01-01.
-        latin1: True where bytes are the characters U+0000 to U+00FF, and not base64.
+        decimals: form of decimals.
+        days: True if an integer in a DATE column counts days from 1970-01-01.
+        latin1: True if bytes are the characters U+0000 to U+00FF instead of base64.
     """
 
     timestamps: Mapping[str, TimeUnit] | TimeUnit | None = None
@@ -37,8 +38,8 @@ class Encoding:
     def value(self, column: Column, field: str, text: str | None = None) -> str:
         """Return Spark SQL of a column's value, read from its field (:func:`fields_of`); NULL for NULL.
 
-        A value that does not fit fails by TYPE_MISMATCH, naming the column, the path in it, and the value. A name for
-        the field's text (:func:`~trinity.cdc.json_text.text_of`) makes shorter plans.
+        A value that does not fit fails by TYPE_MISMATCH, naming the column, the path in it, and the value. ``text`` is
+        a column that holds the field's text (:func:`~trinity.cdc.json_text.text_of`), which makes plans shorter.
         """
         unit = self.timestamps if isinstance(self.timestamps, str) else (self.timestamps or {}).get(column.name)
         return _Reading(self, column.name, unit).value(parse_type(column.type), field, "''", 0, text)
@@ -56,7 +57,7 @@ def failing(code: str, message: str, kind: str) -> str:
 
 @dataclass(frozen=True)
 class _Reading:
-    """Reads the values of one column; ``unit`` is the unit of integers that are times."""
+    """A reader of the values of one column; ``unit`` is the unit of integers that are times."""
 
     encoding: Encoding
     column: str
@@ -219,7 +220,7 @@ _POWER: Final = r"[+-]?(?=\.?[0-9])[0-9]*\.?[0-9]*[eE][+-]?0*[0-9]{1,3}"
 _ZERO: Final = r"[+-]?(?=\.?0)[0.]*(?:[eE].*)?"
 _NO_NUMBER: Final = r"[+-]?(?:[iI]nf(?:inity)?|INF(?:INITY)?)|[nN]a[nN]|NAN"
 _EXACT: Final = {"float": 7, "double": 15}
-"""Type -> most digits of an integer that the type surely has exactly."""
+"""Type -> maximum digits of an integer that the type always represents exactly."""
 _BEYOND: Final = "9.223372036854775807E18D"
 """2^63 as a DOUBLE, which a cast to BIGINT makes 2^63 - 1."""
 
@@ -263,8 +264,8 @@ def _significant(text: str) -> str:
 def _floating_of(text: str, kind: str) -> str:
     """Return Spark SQL of a FLOAT or DOUBLE, the nearest to the number in the text.
 
-    NULL are: an integer that the type does not have exactly, a number beyond its range, and a number other than 0 that
-    it would round to 0. ``NaN`` and ``Infinity`` are numbers here.
+    The result is NULL for an integer that the type cannot represent exactly, a number beyond its range, and a number
+    other than 0 that it would round to 0. ``NaN`` and ``Infinity`` are numbers here.
     """
     value = f"try_cast({text} AS {kind})"
     integer = f"try_cast({text} AS BIGINT)"

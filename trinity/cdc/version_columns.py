@@ -25,6 +25,7 @@ class VersionColumns:
     """The columns by which the rows of a result are row versions.
 
     Attributes:
+        key: names of the key columns.
         watermark: name of the watermark column; None for none.
         row_kind: name of the row kind column, or None.
         tombstone: name of the tombstone column, or None; there is exactly one of the two.
@@ -43,7 +44,7 @@ class VersionColumns:
         return tuple(name for name in (self.watermark, self.row_kind, self.tombstone) if name is not None)
 
     def marks(self, watermark: str, kind: str) -> list[str]:
-        """Return Spark SQL of the columns of :attr:`names`, given that of a row's watermark and row kind."""
+        """Return Spark SQL of the columns of :attr:`names`, given Spark SQL of a row's watermark and row kind."""
         found = [f"{watermark} AS {quoted(self.watermark)}"] if self.watermark is not None else []
         if self.tombstone is not None:
             return [*found, f"({kind} IN ('-U', '-D')) AS {quoted(self.tombstone)}"]
@@ -78,8 +79,8 @@ def version_columns(
 ) -> VersionColumns:
     """Return the columns that mark the row versions of a result.
 
-    ``given`` may be a table, which has the defaults of the other arguments. ``position`` goes into the watermark
-    column; rows without one get none.
+    If ``given`` is a table, its properties give the defaults of the other arguments. The watermark column holds
+    ``position``; if that is None, the result has no such column.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for both marks, for preimages without a row kind, for rows without key, for a
@@ -113,7 +114,9 @@ def version_columns(
 
 
 def row_columns(given: Rows, roles: VersionColumns, others: Sequence[str] = ()) -> list[Column]:
-    """Return the columns that a row has in its message: a table's without those that the result adds, as ``others``.
+    """Return the columns that a row has in its message: those of a table, without the ones that the result adds.
+
+    ``others`` are columns that the result adds besides the marks.
 
     Raises:
         TrinityError: as :meth:`VersionColumns.check`.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 _KINDS: Final = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
-"""Ending of a file's name -> what is in it; JSON is an object in each line."""
+"""Extension of a file's name -> format of the file; JSON has an object in each line."""
 _BLOCK_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a text file that are read at once. The first of them decide the types of a new table's columns."""
 
@@ -112,14 +112,14 @@ def _txn(text: str | None) -> tuple[str, int] | None:
 
 
 def _kind_of(file: Path) -> str:
-    """Return what the ending of a name says is in a file. Raise BadParameter."""
+    """Return the format of a file by the extension of its name. Raise BadParameter for another extension."""
     if (kind := _KINDS.get(file.suffix.lower())) is None:
         raise typer.BadParameter(f"'{file}' ends in none of {', '.join(_KINDS)}")
     return kind
 
 
 def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReader:
-    """Read files of one kind, or folders of them; the values of a text as the types of a table, if one is given."""
+    """Read files of one format, or folders of them. CSV and JSON values get the types of ``into``, if given."""
     from pyarrow import csv, dataset, json
 
     every = [file for given in files for file in _files_in(given)]
@@ -143,7 +143,7 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
     try:
         return dataset.dataset([str(file) for file in every], format=forms[kind]()).scanner().to_reader()
     except pa.ArrowInvalid as error:
-        text = str(error).rpartition("input source ")[2]  # Arrow says twice before it that it cannot be read
+        text = str(error).rpartition("input source ")[2]  # Arrow's text before that says twice what is said here
         raise TrinityError("INVALID_ARGUMENTS", f"No rows can be read from {text}") from error
 
 

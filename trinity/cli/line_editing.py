@@ -20,7 +20,7 @@ KEYWORDS: Final = (
 """The words of SQL that are completed."""
 
 _HISTORY_LENGTH: Final = 1000
-"""Statements that the history keeps."""
+"""Maximum number of statements in the history."""
 
 
 def completions(text: str, names: Sequence[str]) -> list[str]:
@@ -74,7 +74,7 @@ def _typed(prompt: Callable[[], str], forget: Callable[[], None]) -> Iterator[st
 
 
 def _set_up(readline: ModuleType, complete: Callable[[str], Sequence[str]]) -> None:
-    """Have statements in the history, and not their lines; the tabulator completes words."""
+    """Set up readline: the history holds statements instead of lines, and the tab key completes words."""
     found: list[str] = []
 
     def each(text: str, number: int) -> str | None:

@@ -123,7 +123,7 @@ def shell(
             runner.run([line for text in given for line in [*text.splitlines(keepends=True), ";\n"]], stop=True)
         elif sys.stdin.isatty():
             interact(runner)
-            return  # who types has seen what failed
+            return  # with 0: whoever types has seen what failed
         else:
             runner.run(sys.stdin, stop=False)
     finally:

@@ -21,7 +21,7 @@ def progress(text: str, console: Console | None = None) -> Progress:
 
 @contextmanager
 def working(what: str, console: Console | None = None) -> Iterator[None]:
-    """Show what is done for as long as the block runs."""
+    """Show a text as long as the block runs."""
     with progress("{task.description}", console) as shown:
         shown.add_task(what, total=None)
         yield

@@ -47,7 +47,7 @@ Statements end with a semicolon."""
 
 
 class Shell:
-    """Runs lines of input.
+    """A shell, which runs lines of input over one connection.
 
     Attributes:
         failed: True once a statement or command has failed.
@@ -165,7 +165,7 @@ class Shell:
         return f"0: {self._connection.backend.name}> " if self._connection is not None else "trinity> "
 
     def complete(self, text: str) -> Sequence[str]:
-        """Return the words that complete one: commands, schemas and tables, keywords of SQL."""
+        """Return the words that complete the beginning of one: commands, schemas and tables, keywords of SQL."""
         if text.startswith("!"):
             return [f"!{name}" for name in self._commands if name.startswith(text[1:].lower())]
         try:

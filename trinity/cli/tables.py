@@ -22,7 +22,7 @@ from trinity.cli.output import print_result, print_values, tell
 from trinity.syntax.quoting import quoted
 
 _ALL: Final = 100_000
-"""Rows that describe a table, at most."""
+"""Maximum number of rows that describe a table."""
 
 
 def init(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _READER: Final = "tail"
 _REMEDY: Final = "Begin behind a version of history(), by --after."
 _ROWS_AT_ONCE: Final = 1000
-"""Most rows of one printed table."""
+"""Maximum number of rows of one printed table."""
 
 
 def follow(table: Table, after: int, wait: Callable[[], bool]) -> Iterator[Result]:

@@ -14,7 +14,7 @@ from trinity.journal.tables import JournalTable
 
 
 def archive_statements(table: JournalTable, retention: str | None) -> list[tuple[str, list[Any]]]:
-    """Return the statements, on PostgreSQL, with their parameters.
+    """Return the statements that archive a journal in PostgreSQL, each with its parameters.
 
     Args:
         table: the table.

@@ -65,7 +65,7 @@ def _parts(value: exp.Expr, count: int, table: JournalTable) -> list[exp.Expr]:
 
 
 def _one_column(query: exp.Query, index: int, count: int) -> exp.Expr:
-    """Return one column of a query of several."""
+    """Return a subquery that selects one column of a query of ``count`` columns."""
     names = [trees.identifier(f"c{i}") for i in range(count)]
     return exp.Subquery(
         this=trees.select([trees.column(f"c{index}", "row_")], trees.derived(query.copy(), "row_", names))

@@ -34,10 +34,12 @@ class RowError(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """One value of the row.
+    """One value of the row of VALUES.
 
     Attributes:
-        first: position of its first parameter.
+        piece: its text and tokens.
+        first: position of its first parameter among those of the row, from 0.
+        count: number of its parameters.
     """
 
     piece: Piece
@@ -60,13 +62,13 @@ class Item:
         return len(self.piece.tokens) == 1 and self.piece.tokens[0].token_type in _LITERALS
 
     def filled(self, values: Sequence[str]) -> str:
-        """Return its text with the values of the row's parameters in place of each ``?``."""
+        """Return the item's text with a value in place of each ``?``; ``values`` are those of the whole row."""
         return number(self.piece.text, self.piece.dialect).filled(values[self.first : self.first + self.count])
 
 
 @dataclass(frozen=True)
 class Batch:
-    """``INSERT INTO target [(columns)] VALUES (items)``.
+    """An ``INSERT INTO target [(columns)] VALUES (items)`` with one row.
 
     Attributes:
         target: the table as written.
@@ -82,8 +84,8 @@ class Batch:
 def batch_of(sql: str, dialect: str) -> Batch | None:
     """Return the statement if many rows of parameters can replace its only row of VALUES; else None.
 
-    An INSERT with a query among its values is no batch: the query has to see the rows before. Raise SYNTAX_ERROR for a
-    text that is not one statement.
+    An INSERT with a query among its values is no batch: the query must see the rows inserted before. Raise SYNTAX_ERROR
+    for a text that is not one statement.
     """
     reader = Reader(Piece(sql, dialect, number(sql, dialect).tokens))
     try:
@@ -117,7 +119,10 @@ def refused_rows() -> TrinityError:
 
 
 def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None:
-    """Return the error of the first row that fails, by binary search; an attempt raises if one of the first n does."""
+    """Return the error of the first row that fails, by binary search; None if no row fails.
+
+    ``attempt(n)`` raises an error if one of the first n rows fails.
+    """
     error = error_of(attempt, count)
     if error is None:
         return None
@@ -133,7 +138,7 @@ def first_failing(count: int, attempt: Callable[[int], None]) -> RowError | None
 
 
 def error_of(attempt: Callable[[int], None], count: int) -> Exception | None:
-    """Return the error of an attempt with the first rows; None when it succeeds."""
+    """Return the error of an attempt with the first ``count`` rows; None if it succeeds."""
     try:
         attempt(count)
     except Exception as error:

@@ -26,12 +26,12 @@ _HARMLESS: Final = frozenset({
 
 
 def words_of(numbered: Numbered) -> tuple[str, ...]:
-    """Return the first words, in upper case."""
+    """Return the first six words of a statement, in upper case."""
     return tuple(t.text.upper() for t in numbered.tokens[:6])
 
 
 def mentions(numbered: Numbered, model: JournalModel) -> bool:
-    """Return True when a statement has a journalled table's name, also in strings where these may be code."""
+    """Return whether a statement has a journalled table's name, even in a string, if a string may contain code."""
     words = {w.lower() for w in model.words}
     if any(t.text.lower() in words for t in numbered.tokens if t.token_type is not TokenType.STRING):
         return True

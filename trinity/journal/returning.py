@@ -16,9 +16,8 @@ def expand(
 ) -> list[exp.Expr] | None:
     """Return the expressions of RETURNING, with ``*`` expanded: the target's columns, other tables as whole rows.
 
-    None without RETURNING.
-
-    ``others`` are the other items of FROM, USING or a MERGE's source, which has them before the target.
+    None without RETURNING. ``others`` are the other items of FROM or USING, or a MERGE's source; a MERGE's ``*`` has
+    their columns before the target's.
 
     Raises:
         TrinityError: NOT_SUPPORTED for ``*`` over a join whose columns are merged, or over a table without a name.

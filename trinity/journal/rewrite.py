@@ -152,7 +152,7 @@ _DML: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 
 
 class _Statement:
-    """Rewrites one query or data-modifying statement."""
+    """The rewriting of one query or data-modifying statement."""
 
     def __init__(self, dialect: str, scopes: Scopes, count: int) -> None:
         self.dialect = dialect
@@ -287,7 +287,7 @@ class _Statement:
         )
 
     def _lock(self, lock: Lock, changing: bool) -> KeyLock:
-        # rows that a change in WITH returns are not known before
+        # with a change in WITH, the keys are not known before the statement runs: lock the whole table
         keys = bind(lock.keys, self.dialect) if lock.keys is not None and not changing else None
         return KeyLock(lock.table, keys)
 

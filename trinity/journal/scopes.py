@@ -17,7 +17,7 @@ _CARRIED: Final = ("joins", "laterals")
 
 
 class Scopes:
-    """Resolves and replaces table references of one statement.
+    """The table references of one statement, and their replacements.
 
     Attributes:
         refers_to_model: True once a reference meant a journalled table, or a schema with another name on the backend.
@@ -52,7 +52,7 @@ class Scopes:
         return found
 
     def replace(self, root: exp.Expr, hidden: frozenset[str] = frozenset(), target: exp.Expr | None = None) -> None:
-        """Replace every journalled table below ``root`` by its live rows, but for ``target``, the written one."""
+        """Replace every journalled table below ``root`` by its live rows, except for ``target``, which is written."""
         stack: list[tuple[exp.Expr, frozenset[str]]] = [(root, hidden)]
         while stack:
             node, names = stack.pop()

@@ -15,10 +15,11 @@ from trinity.journal.tables import JournalColumn, JournalTable
 
 @dataclass
 class Computed:
-    """Key values that are computed before the statement, so that they can be locked: a sequence's next number.
+    """Key values that are computed before the statement, so that they can be locked, such as a sequence's next number.
 
     Attributes:
         first: number of the first such value among the parameters.
+        values: the expressions to compute.
     """
 
     first: int
@@ -67,8 +68,8 @@ def source_of(
 ) -> InsertRows:
     """Return the rows of an INSERT, whose references have been replaced already.
 
-    ``computed`` collects the keys that cannot be computed twice. The rows fill every column if they are to be
-    ``whole``, else the named ones and the key.
+    ``computed`` collects key values that cannot be computed twice. With ``whole`` the rows fill every column, else the
+    named columns and the key.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, SYNTAX_ERROR.
@@ -134,7 +135,7 @@ def _values(
         values: list[exp.Expr] = []
         for column, value in [*zip(columns, row, strict=True), *((c, None) for c in rest)]:
             plain = trees.default_of(column, dialect) if value is None or trees.is_default(value) else value
-            # a key whose value may differ from snapshot to snapshot
+            # the key's value may differ between snapshots: compute it once, beforehand
             if column.name in table.key and not (repeatable(plain) and plain.find(exp.Query) is None):
                 if len(computed.values) < MAX_KEYS:
                     plain = computed.add(plain, column)

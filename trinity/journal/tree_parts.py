@@ -77,7 +77,7 @@ def derived(query: exp.Query, alias: exp.Identifier | str, columns: Sequence[exp
 
 
 def exists(source: exp.Expr, where: Iterable[exp.Expr]) -> exp.Exists:
-    """Return the condition that there are such rows."""
+    """Return ``EXISTS (SELECT 1 FROM source WHERE where)``."""
     return exp.Exists(this=select([exp.Literal.number(1)], source, where))
 
 

@@ -51,7 +51,7 @@ class _Selected:
         return cls(node, table, alias, others, found, lock_of(table, found, key, [found]))
 
     def returning(self) -> list[exp.Expr] | None:
-        """Return RETURNING for the append itself; empty without one, None when it reads other tables."""
+        """Return the expressions of RETURNING: empty without RETURNING, None if they read other tables' columns."""
         found = self._returning() or []
         return found if all(of_target(e, self.table, self.alias) for e in found) else None
 

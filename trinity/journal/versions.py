@@ -1,7 +1,7 @@
 """Versions of appends. All rows of a statement with the same key get the same version.
 
-This refuses a second live row of a key by the journal's unique index over key and version. An INSERT of a live key gets
-the live row's version, and two rows of one statement get the same one.
+So the journal's unique index over key and version refuses a second live row of a key: an INSERT of a live key gets the
+version of the live row, and two rows of one statement get the same version.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def inserted_version(
 ) -> exp.Expr:
     """Return the version of an inserted row.
 
-    ``version`` is the newest one of its key, NULL for a new key; ``subsequent`` that version's, NULL for a live row.
-    ``leaves`` is the condition that the same statement deletes or moves the live row.
+    ``version`` is the newest version of its key, NULL for a new key; ``subsequent`` is the subsequent version beside
+    it, NULL if that row is live. ``leaves`` is the condition that the same statement deletes or moves the live row.
     """
     free: exp.Expr = exp.Not(this=exp.Is(this=subsequent, expression=exp.Null()))
     if leaves is not None:

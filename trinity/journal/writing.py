@@ -30,6 +30,7 @@ class RewrittenChange:
 
     Attributes:
         body: an INSERT into the journal, or a query over ``members``.
+        lock: the keys to lock before the statement.
         members: further members for the outermost WITH, before the body.
         counted: True when the body is a query of one value, the number of rows.
         unique: the table whose unique keys are checked afterwards, or None.

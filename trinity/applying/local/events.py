@@ -26,8 +26,8 @@ def typed_events(plan: HistoryPlan, source: pa.Table) -> pa.Table | NotLocal:
     """Return the events' stored columns under the target's names, with ``DELETE`` and ``SEQUENCE``.
 
     Raises:
-        TrinityError: what an event is refused for; TYPE_MISMATCH for a column whose type cannot be assigned to the
-            target's; as :func:`~trinity.applying.upserts.deleting_here`.
+        TrinityError: the refusal of an event; TYPE_MISMATCH for a column whose type cannot be assigned to the target's;
+            as :func:`~trinity.applying.upserts.deleting_here`.
     """
     table, arguments = plan.table, plan.arguments
     gone = _deleted(plan, source)

@@ -1,6 +1,6 @@
 """The versions of rows, made of their events in Arrow: :mod:`trinity.applying.plan` says what they are.
 
-Rows stay where they are: events are numbers of rows and of sequences, which are sorted.
+Rows are not moved: an event consists of indices of a row and a sequence, and these indices are sorted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from trinity.merge.row_kinds import StoredKind
 from trinity.spi import ROW_KIND, Column, arrow_type
 
 _NONE: Final = -1
-"""The number of a row, or of a sequence, that there is not."""
+"""Stands for the index of a row or a sequence that does not exist."""
 
 
 def why_not_local(columns: Sequence[Column]) -> NotLocal | None:
@@ -49,14 +49,14 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class _Events:
-    """Events, as numbers.
+    """Events, as arrays with an item for each event.
 
     Attributes:
-        row: the row that has their values.
-        at: their sequence.
-        gone: whether they delete.
-        rank: where they are known from.
-        was: the target's row of the event.
+        row: index in :attr:`History.rows` of the row with the event's values.
+        at: index in :attr:`History.sequences` of its sequence.
+        gone: True if the event deletes.
+        rank: the event's source, a :class:`Rank`.
+        was: index of the target's row that is this event; -1 without one.
     """
 
     row: np.ndarray
@@ -67,7 +67,7 @@ class _Events:
 
     @classmethod
     def of(cls, row: np.ndarray, at: np.ndarray, gone: np.ndarray | bool, rank: Rank, was: np.ndarray | int) -> _Events:
-        """Return events of one rank."""
+        """Return events of one rank. ``gone`` and ``was`` may be one value for all of them."""
         return cls(row, at, *(np.broadcast_to(value, row.shape) for value in (gone, int(rank), was)))
 
     @classmethod
@@ -76,7 +76,7 @@ class _Events:
         return cls(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)))
 
     def __len__(self) -> int:
-        """Return their number."""
+        """Return the number of events."""
         return len(self.row)
 
     def __getitem__(self, indexes: np.ndarray) -> _Events:
@@ -91,10 +91,10 @@ class History:
     Attributes:
         stored: the target's rows of the events' keys, hidden ones too, in the users' columns, with
             :data:`~trinity.spi.ROW_KIND` and :data:`~trinity.hidden.DELETED`.
-        rows: these and those of new events: all columns but the two of the interval.
-        sequences: of the stored rows the sequences, starts and ends; then the sequences of new events.
+        rows: the stored rows, then those of new events: all columns but the two of the interval.
+        sequences: the sequences of the stored rows, their starts, their ends; then the sequences of new events.
         events: all events in order, one for each sequence of a key.
-        key: the number of the key of each.
+        key: for each event the number of its key.
     """
 
     plan: HistoryPlan
@@ -106,7 +106,7 @@ class History:
 
     @classmethod
     def of(cls, plan: HistoryPlan, stored: pa.Table, events: pa.Table) -> History:
-        """Return the history that new events make, those of :func:`~trinity.applying.local.events.typed_events`."""
+        """Return the history after new events, those of :func:`~trinity.applying.local.events.typed_events`."""
         rows = pa.concat_tables([_values(plan, stored), _values(plan, events)]).combine_chunks()
         starts, ends = stored.column(plan.start), stored.column(plan.end)
         parts = [_own_sequences(plan, stored), starts, ends, events.column(SEQUENCE)]
@@ -140,13 +140,13 @@ class History:
 
     @cached_property
     def _follows(self) -> np.ndarray:
-        """Whether an event comes after one that does not delete."""
+        """For each event, whether it comes after an event of its key that does not delete."""
         found: np.ndarray = ~_begins(self.key) & ~np.append(False, self.events.gone[:-1])[: len(self.key)]
         return found
 
     @cached_property
     def _opens(self) -> np.ndarray:
-        """Whether an event begins a version."""
+        """For each event, whether it begins a version."""
         opens = ~self.events.gone
         compared = np.flatnonzero(opens & self._follows)
         opens[compared] = False
@@ -158,7 +158,7 @@ class History:
 
     @cached_property
     def _next(self) -> np.ndarray:
-        """The index of the key's next event that begins a version, or deletes."""
+        """For each event, the index of the key's next event that begins a version or deletes; -1 without one."""
         indexes = np.arange(len(self.key))
         turns = np.where(self._opens | self.events.gone, indexes, len(indexes))
         found = np.append(np.minimum.accumulate(turns[::-1])[::-1], len(indexes))[1:]
@@ -167,7 +167,7 @@ class History:
 
     @cached_property
     def _shown(self) -> np.ndarray:
-        """Whether an event is the one that its version shows: the last, or where it has no sequence the first."""
+        """For each event, whether reads show it for its version: the last one; the first if no sequence is stored."""
         if self.plan.arguments.by_start:
             return self._opens
         ends = _begins(self.key[::-1])[::-1] | (self._next == np.arange(len(self.key)) + 1)
@@ -201,7 +201,7 @@ def _begins(values: np.ndarray) -> np.ndarray:
 
 
 def _taken(values: pa.Array, numbers: np.ndarray) -> pa.Array:
-    """Return the values at the indices; NULL for no index."""
+    """Return the values at the indices; NULL for the index -1."""
     return values.take(as_arrow(numbers, mask=numbers == _NONE))
 
 

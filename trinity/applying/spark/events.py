@@ -103,7 +103,7 @@ def persisted_events(events: DataFrame, bounded: Sequence[str]) -> Iterator[Even
     """Persist the events of :func:`typed_events` within the context, check all, and find the bounds of some columns.
 
     Raises:
-        TrinityError: what an event is refused for; CONSTRAINT_VIOLATION for a NULL in its key or sequence.
+        TrinityError: the refusal of an event; CONSTRAINT_VIOLATION for a NULL in its key or sequence.
     """
     persisted = events.persist(StorageLevel.MEMORY_AND_DISK)
     try:

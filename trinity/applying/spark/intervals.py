@@ -120,7 +120,7 @@ class History:
         """Return the changed rows of the target."""
         stored = f"WHEN {_SHOWN} THEN {StoredKind.ADDED} ELSE {StoredKind.HIDDEN} END"
         kind = f"CASE WHEN {DELETE} THEN {StoredKind.DELETED} {stored}"
-        ended = f"coalesce(NOT {_PREVIOUS}, false)"  # a version, whose END_AT says so
+        ended = f"coalesce(NOT {_PREVIOUS}, false)"  # true if the delete ended a version: its END_AT keeps it
         kept = f"IF({DELETE}, {_WAS} IS NOT NULL OR NOT {ended}, {_SHOWN} OR {_RANK} <> {Rank.BEGAN})"
         rows = timeline.where(kept).selectExpr("*", f"{kind} AS {ROW_KIND}", f"{self._out()} AS {_OUT}")
         columns = list(self.plan.definition.visible)

@@ -16,11 +16,11 @@ Described = tuple[str, Any, int | None, int | None, int | None, int | None, bool
 """One item of PEP 249's ``description``."""
 
 IngestMode: TypeAlias = Literal["append", "create", "replace", "create_append"]
-"""What a bulk insertion does where there is a table, and where there is none."""
+"""What a bulk insertion does if the table exists, and if it does not."""
 
 
 class ArrowRows(Iterator[tuple[Any, ...]]):
-    """Rows that are Arrow data: what is not yet fetched is handed out as tuples, or as Arrow data."""
+    """Rows that are Arrow data. Those that are not fetched yet can be taken as tuples, or as Arrow data."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ArrowRows(Iterator[tuple[Any, ...]]):
         return row
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows that are not yet fetched, which are fetched by this."""
+        """Return the rows that are not fetched yet, which from then on count as fetched."""
         pages = chain([self._page.slice(self._fetched)], self._pages)
         self._page, self._fetched = self._page.slice(0, 0), 0
         self._pages, self._tuples = iter(()), iter(())
@@ -53,7 +53,7 @@ class Result:
 
     Attributes:
         description: the columns; None for a statement without rows.
-        rows: the rows; :class:`ArrowRows` where they can be had as Arrow data.
+        rows: the rows; :class:`ArrowRows` if they are available as Arrow data.
         rowcount: number of rows found or changed; -1 when it is not known.
     """
 
@@ -81,7 +81,7 @@ def one_by_one(backend: Backend, sql: str, rows: Sequence[Sequence[Any]], txn: T
 
 
 class Backend(Protocol):
-    """Runs statements for one connection.
+    """The backend of one connection, which runs its statements.
 
     Attributes:
         name: its name in messages and prompts.

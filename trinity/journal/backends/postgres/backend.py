@@ -29,11 +29,11 @@ from trinity.spi import TransactionId
 from trinity.syntax.parameters import number
 
 _CACHED_STATEMENTS: Final = 500
-"""Most rewritten statements that a connection caches."""
+"""Maximum number of rewritten statements that a connection caches."""
 
 
 class PostgresBackend:
-    """One connection to PostgreSQL with a model; libpq's parameters in ``options`` win over the model's.
+    """One connection to PostgreSQL with a model. libpq's parameters in ``options`` take precedence over the model's.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID when the model does not fit the database.
@@ -128,7 +128,7 @@ class PostgresBackend:
             raise row from error
 
     def _send_all(self, found: Rewritten, sql: str, rows: Sequence[Sequence[Any]]) -> int | None:
-        """Send all lists at once; None where each needs its own statement."""
+        """Run the statement for all lists at once, and return the count; None if each list needs its own statement."""
         if found.kind == "plain":
             first = self.execute(sql, rows[0])
             if first.description is not None:
@@ -144,7 +144,7 @@ class PostgresBackend:
     def _all_or_nothing(self) -> Iterator[None]:
         """Roll back the context's statements on an error; the transaction around it, open or begun here, stays open."""
         if self._connection.info.transaction_status == TransactionStatus.IDLE and not self._connection.autocommit:
-            self._connection.execute("SHOW transaction_isolation")  # begins it without a snapshot
+            self._connection.execute("SHOW transaction_isolation")  # begins a transaction without taking a snapshot
         with self._connection.transaction():
             yield
 

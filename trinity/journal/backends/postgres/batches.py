@@ -32,9 +32,10 @@ _ELEMENTS: Final[Mapping[str, str]] = {
 
 
 def as_query(sql: str, table: JournalTable, rows: Sequence[Sequence[Any]]) -> tuple[str, list[list[Any]]] | None:
-    """Return an INSERT of one row of VALUES as one of all rows, and an array for each of its parameters.
+    """Turn an INSERT of one row of VALUES into one that inserts all rows, and return it with an array per parameter.
 
-    None when a value is an expression, or a column has a type without array here.
+    None if a value is an expression, a column's type is not one of :data:`_ELEMENTS`, or the values of a parameter have
+    several classes.
     """
     batch = batch_of(sql, "postgres")
     columns = _columns(batch, table) if batch is not None else None
@@ -78,7 +79,7 @@ def _columns(batch: Batch, table: JournalTable) -> list[JournalColumn] | None:
 
 
 def _of_same_class(values: Sequence[Any]) -> list[Any] | None:
-    """Return the values as a list that psycopg makes an array of; None when their classes differ."""
+    """Return the values as a list that psycopg can turn into an array; None if their classes differ."""
     classes = set(map(type, values)) - {type(None)}
     if classes == {int, Decimal}:
         return [v if v is None else Decimal(v) for v in values]

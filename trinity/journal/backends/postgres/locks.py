@@ -32,7 +32,7 @@ _TABLE: Final = (
 
 
 class Locks:
-    """Takes locks for one connection; a second one, outside its snapshot, is made by ``options``."""
+    """The locks of one connection. A second one, made with ``options``, sees commits after the first one's snapshot."""
 
     def __init__(self, connection: psycopg.Connection[Any], options: Mapping[str, Any]) -> None:
         self._connection = connection

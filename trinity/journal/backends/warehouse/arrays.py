@@ -52,8 +52,11 @@ _DIGITS: Final = 38
 def array_of(values: Sequence[Any], parameter: int, timezone: str, wanted: pa.DataType | None = None) -> pa.Array:
     """Return the values of one parameter as an array.
 
-    ``timezone`` is that of datetimes without zone, where others have one. ``wanted`` is a DECIMAL to be used if it
-    holds all values; without it Arrow searches one, which is slower.
+    Args:
+        values: the values; None for NULL.
+        parameter: number of the parameter, for messages.
+        timezone: the zone of datetimes without zone, if other values have one.
+        wanted: a DECIMAL type to use if it holds all values; without it Arrow searches one, which is slower.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a value that has no counterpart in SQL, for values of several types that have
@@ -176,6 +179,6 @@ def _timestamps(values: Sequence[dt.date | None], timezone: str) -> pa.Array:
 
 
 def _instant(moment: dt.datetime, zone: dt.tzinfo) -> dt.datetime:
-    if moment.tzinfo is None:  # as in Spark: the first of two, and after a gap
+    if moment.tzinfo is None:  # as in Spark: an ambiguous time is the earlier one; a time in a gap moves forward
         moment = moment.replace(tzinfo=zone, fold=0)
     return moment.astimezone(dt.UTC)

@@ -143,7 +143,7 @@ class WarehouseBackend:
         return one_by_one(self, sql, rows, txn)
 
     def _insert_many(self, batch: Batch, rows: Sequence[Sequence[Any]], txn: TransactionId | None) -> int | None:
-        """Store the rows of an INSERT at once; None when it has to be run row by row."""
+        """Store the rows of an INSERT at once, and return their number; None if it has to be run row by row."""
         named = exp.to_table(batch.target, dialect=self.dialect)
         journalled = Scopes(self._model, self.dialect).find(named)
         if journalled is None:
@@ -176,8 +176,8 @@ class WarehouseBackend:
         stored = self._stored(table)
         if stored is None:
             raise TrinityError("TABLE_NOT_FOUND", f"The journal of table {table} was dropped meanwhile.")
-        check_expressions(stored.definition, lambda: self.session.spark)  # the statement has its DEFAULTs
-        from trinity.journal.backends.warehouse.changes import run_change  # Spark runs it
+        check_expressions(stored.definition, lambda: self.session.spark)  # the statement contains the table's DEFAULTs
+        from trinity.journal.backends.warehouse.changes import run_change  # imports pyspark: Spark runs changes
 
         return run_change(found, table, stored, txn)
 
@@ -271,8 +271,8 @@ def _check(table: JournalTable, properties: Mapping[str, str], types: Mapping[st
 def ingest(session: Session, name: TableName, data: Any, mode: IngestMode) -> int:
     """Store the rows of a data frame by one commit, and return their number.
 
-    ``create`` and ``replace`` make the table, a plain one with the columns of the data; ``append`` wants one;
-    ``create_append`` makes it if there is none. ``replace`` drops the old table first.
+    ``append`` needs an existing table. ``create`` and ``replace`` create a plain table with the columns of the data;
+    ``replace`` drops an existing one first. ``create_append`` creates the table only if it does not exist.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, TYPE_MISMATCH; as :meth:`trinity.Table.upsert`.
@@ -285,6 +285,6 @@ def ingest(session: Session, name: TableName, data: Any, mode: IngestMode) -> in
         return (found.upsert(rows) if found.definition.keyed else found.append(rows)).rows
     if found is not None and mode == "replace":
         rows = source_rows(rows, session.timezone)
-        define_table(name, columns_of(rows.schema), (), (), {}, (), {})  # what is refused leaves the old table
+        define_table(name, columns_of(rows.schema), (), (), {}, (), {})  # raises errors before the old table is dropped
         session.drop_table(name)
     return session.create_table(name, rows).count()

@@ -33,10 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of parameters for an INSERT.
+    """Rows of parameters for an INSERT into a Trinity table.
 
     Attributes:
-        targets: the columns that they fill, one for each value of the statement's row.
+        batch: the statement.
+        table: the table.
+        targets: the columns that the statement fills, one for each item of its row of VALUES.
+        values: for each row, the values of the parameters.
     """
 
     batch: Batch
@@ -48,7 +51,8 @@ class Rows:
         """Store all rows, or none; ``check`` raises where a row cannot be stored, and stores nothing.
 
         Returns:
-            the number of rows; None when a query over rows is not the same, or the statement fails without any row.
+            the number of rows; None if the statement has to be run row by row: a query over all rows yields another
+            number of rows, or the statement fails even without rows.
 
         Raises:
             RowError: a row cannot be stored.
@@ -70,7 +74,7 @@ class Rows:
             raise found from error
 
     def data(self, count: int) -> pa.Table:
-        """Return the first rows, a column for each target. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
+        """Return the first ``count`` rows, a column per target. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
         parameters = self._parameters(self.values[:count])
         if self._stored_without_spark(parameters):
             return self._in_process(parameters, count)
@@ -143,7 +147,7 @@ def append_rows(
 
 
 def _rows(table: Table, visible: Sequence[Column], batch: Batch, values: Sequence[Sequence[Any]]) -> Rows | None:
-    """Return the rows with the columns that they fill; None when the statement's columns or their number are wrong."""
+    """Return the rows with the columns that they fill; None if the statement has wrong columns, or too many or few."""
     known = {c.name.lower(): c for c in visible}
     targets = [known.get(c.name.lower()) for c in batch.columns] or list(visible)
     found = tuple(c for c in targets if c is not None)
@@ -167,7 +171,7 @@ def _repeated(column: Column, defaults: Mapping[str, Any], count: int) -> pa.Arr
 
 
 def _stores_same_values(array: pa.Array, column: Column) -> bool:
-    """Return True when ingest and INSERT store the same values: ingest refuses none that INSERT would round."""
+    """Return whether ingest stores the same values as INSERT, and refuses none that INSERT would round."""
     if pa.types.is_null(array.type):
         return True
     source, target = parse_type(type_text(array.type)), parse_type(column.type)
@@ -222,7 +226,7 @@ def insert_journalled(
 
 
 def _with_version(data: pa.Table, table: JournalTable) -> pa.Table:
-    """Add a version to the rows, so that they can be checked as the journal's."""
+    """Add a version column to the rows, so that they can be checked as rows of the journal."""
     first = pa.scalar(0, pa.int64()).cast(arrow_type(table.version_column.type))
     return data.append_column(table.version, pa.repeat(first, data.num_rows))
 

@@ -49,7 +49,10 @@ def run_change(found: Merged, table: JournalTable, stored: Table, txn: Transacti
 
 @contextmanager
 def _versions(table: JournalTable, stored: Table, splits: SplitSource) -> Iterator[Sequence[TableHandle]]:
-    """Register the view of all stored versions within the context; inserted keys need it. Yield the pinned journal."""
+    """Register the view of all stored versions within the context, and yield the journal's pinned handle.
+
+    The statement looks up the newest version of inserted keys in the view.
+    """
     spark = stored.session.spark
     row_versions(spark, splits).createOrReplaceTempView(table.versions_view)
     try:

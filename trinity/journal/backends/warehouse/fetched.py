@@ -28,7 +28,7 @@ _VOID: Final = DataType("void")
 _INSTANT: Final = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp"')
 """The type TIMESTAMP in the JSON of a schema."""
 _READ_AHEAD: Final = 100_000
-"""Number of rows from which on a query is not read whole before its first row is fetched."""
+"""Number of rows that are read before ``execute`` returns; a result with fewer rows is read whole."""
 
 
 def fetch_result(rows: Answer, timezone: str) -> Result:
@@ -65,7 +65,7 @@ def _kinds(schema: pa.Schema) -> list[DataType]:
 
 
 def _streamed_result(pages: pa.RecordBatchReader, timezone: str) -> Result:
-    """Return rows whose first ones are read now, so that most errors are the statement's."""
+    """Return the rows of a stream. The first ones are read now, so that ``execute`` raises most errors."""
     kinds = _kinds(pages.schema)
     description: list[Described] = [
         (f.name, str(kind), None, None, None, None, f.nullable) for f, kind in zip(pages.schema, kinds, strict=True)

@@ -34,7 +34,7 @@ def on_conflict(node: exp.Insert, table: JournalTable) -> tuple[exp.Merge, exp.U
     """Rewrite INSERT … ON CONFLICT: rows with a free key are inserted; for others the live row is updated, or stays.
 
     Returns:
-        the MERGE, and its UPDATE of live rows, still without version; None for DO NOTHING.
+        the MERGE, and the UPDATE within it, which does not set the version yet; None for DO NOTHING.
 
     Raises:
         TrinityError: as :func:`insert`; SYNTAX_ERROR, INVALID_ARGUMENTS for columns that are no key.
@@ -77,7 +77,7 @@ def _target(node: exp.Insert) -> exp.Table:
 
 
 def _columns(node: exp.Insert, table: JournalTable) -> list[JournalColumn]:
-    """Return the columns that are filled, the key's among them."""
+    """Return the columns that an INSERT fills, after checking that all key columns are among them."""
     if not isinstance(node.this, exp.Schema):
         return list(table.visible)
     columns = [table.visible_column(trees.folded(c)) for c in node.this.expressions]
@@ -107,7 +107,7 @@ def _query(node: exp.Insert, columns: Sequence[JournalColumn], table: JournalTab
 
 
 def _row(source: str, columns: Sequence[JournalColumn], table: JournalTable) -> exp.Insert:
-    """Return a new row with its version, which is last."""
+    """Return the INSERT of a new row; its version is the last value."""
     version = version_after(table, newest_version(table, [trees.column(k, source) for k in table.key]))
     values = [*(trees.column(c.name, source) for c in columns), version]
     return inserting([*(c.name for c in columns), table.version], values)
@@ -153,7 +153,7 @@ def _fail_on_second(version: exp.Expr, twice: exp.Expr, table: JournalTable) -> 
 
 
 def version_after(table: JournalTable, newest: exp.Expr) -> exp.Expr:
-    """Return the version after this one; the first one after NULL."""
+    """Return the version that follows ``newest``; the first version if that is NULL."""
     if table.version_type == "BIGINT":
         known = exp.Coalesce(this=newest, expressions=[exp.Literal.number(0)])
         return exp.Add(this=known, expression=exp.Literal.number(1))

@@ -15,11 +15,11 @@ from trinity.journal.tables import JournalTable
 
 @dataclass(frozen=True)
 class Returning:
-    """RETURNING of one change.
+    """The RETURNING clause of one change.
 
     Attributes:
         query: the query over the table's ``returned_view``.
-        rows: condition of the appended rows in that view, without the deletion of a key that a row left.
+        rows: condition of the appended rows in that view; it leaves out the tombstones of keys that an UPDATE changed.
     """
 
     query: str
@@ -27,7 +27,7 @@ class Returning:
 
 
 def returning_of(tree: exp.DML, table: JournalTable, alias: exp.Identifier) -> Returning | None:
-    """Return the RETURNING of INSERT, UPDATE, DELETE or MERGE, whose references have been replaced already, or None.
+    """Return the RETURNING clause of a change whose references have been replaced already; None without one.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for columns of other tables, and for a MERGE that both deletes

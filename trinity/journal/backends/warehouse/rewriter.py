@@ -32,9 +32,9 @@ class Merged:
 
     Attributes:
         sql: the statement, in Spark's SQL; as written when it names no journalled table.
-        changes: the journalled table that it changes.
+        changes: the journalled table that it changes; None if it changes none.
         fills: True when it may insert keys, which needs the table's ``versions_view``.
-        returning: its RETURNING, or None.
+        returning: its RETURNING clause; None without one.
         defines: True for DDL.
     """
 
