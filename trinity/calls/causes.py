@@ -11,7 +11,7 @@ from trinity.errors import ErrorCode, TrinityError, first_line, system_code
 
 _Item = TypeVar("_Item")
 _MOST: Final = 300
-"""Characters of a library's message that are shown."""
+"""Maximum characters of a library's message that are shown."""
 
 
 def as_trinity(error: Exception) -> TrinityError:

@@ -28,7 +28,7 @@ from trinity.errors import TrinityError
 from trinity.secrets import scrub
 
 Check = Callable[[Any], Any]
-"""Returns the value that the callee gets, a numpy scalar as a Python one. Raises :class:`_Unfit`."""
+"""A function that returns the value for the callee, a numpy scalar as a Python one, or raises :class:`_Unfit`."""
 
 
 class _Unfit(Exception):
@@ -49,7 +49,7 @@ class _OtherKind(_Unfit):
 
 
 class _ByName(type):
-    """A class that need not be loaded: instances are recognised by class name and package."""
+    """Metaclass of stand-ins for classes that are not loaded: instances are recognised by class name and package."""
 
     package = "pyspark."
 
@@ -66,10 +66,10 @@ _SPARK: Final = {
 """Spark's classes in annotations, by name, since importing Trinity must not import Spark."""
 
 _RESULT: Final[Any] = _ByName("Result", (), {"package": "trinity.result"})
-"""Trinity's own result, which is taken where a DataFrame is."""
+"""Trinity's own result, which may be given in place of a DataFrame."""
 
 _RUNNING: Final = (_SPARK["DataFrame"], _SPARK["SparkSession"])
-"""Those whose instances work only while their Spark runs."""
+"""The stand-ins of classes whose instances work only while their Spark runs."""
 
 _WORDS: Final = {
     "Path": "a path",
@@ -205,7 +205,7 @@ _PLAIN: Final[dict[Any, tuple[Check, str]]] = {
     float: (_number, "a number"),
 }
 
-# -- made of others -------------------------------------------------------------------------------------
+# -- checks that consist of others ----------------------------------------------------------------------
 
 
 def _of_spark(kind: _ByName, words: str) -> tuple[Check, str]:
@@ -242,7 +242,7 @@ def _literal(values: tuple[Any, ...]) -> tuple[Check, str]:
 
 
 def _one_of(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
-    if any(check is _any_value for check, _ in parts):  # a text must be valid even so
+    if any(check is _any_value for check, _ in parts):  # even then a text must be valid
         return (_any_value_or_text if any(check is _text for check, _ in parts) else _any_value), "anything"
     words = " or ".join(words for _, words in parts)
 
@@ -443,7 +443,7 @@ class _Arguments:
 
 
 class _Names(dict[str, Any]):
-    """Names in a function's annotations: those of its module, else of its package, for imports only for types."""
+    """The names in a function's annotations: those of its module; else of its package, for type-checking imports."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         function = inspect.unwrap(function)  # the module of another decorator does not have the names

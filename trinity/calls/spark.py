@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 STOPPED: Final = "belongs to a Spark that was stopped; make it anew, by session.spark"
-"""The end of a message about such a DataFrame or session."""
+"""The end of a message about a DataFrame or session of a stopped Spark."""
 _TEXTS: Final = ("stopped SparkContext", "SparkContext was shut down", 'SparkPlan.session()" is null')
 
 
@@ -131,7 +131,7 @@ _PREFIXES: Final[Mapping[ErrorCode, tuple[str, ...]]] = {
 
 
 def _code(condition: str) -> ErrorCode | None:
-    """Return the code of an error condition of Spark, or None."""
+    """Return the code of an error condition of Spark; None for an unknown one."""
     return next((code for code, prefixes in _PREFIXES.items() if condition.startswith(prefixes)), None)
 
 
@@ -168,7 +168,7 @@ _RAISED: Final = re.compile(r"([A-Z_]+): (.*)", re.DOTALL)
 
 
 def _out_of_range(message: str) -> TrinityError:
-    """Return the error for one of Java's own arithmetic, as of a time beyond the last TIMESTAMP."""
+    """Return the error for an arithmetic error of Java, such as for a time beyond the last TIMESTAMP."""
     return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"A result is out of range: {message}.")
 
 

@@ -43,7 +43,7 @@ class ExternalFolders(Protocol):
     """The external tables of a session, as the data source uses them."""
 
     def metadata_folder(self, name: TableName) -> str | None:
-        """Return the folder for files about an external table, or None."""
+        """Return the folder for files about an external table; None if there is no place for one."""
         ...
 
 
@@ -82,7 +82,7 @@ def _found(sessions: Callable[[], Sequence[Tables]], name: str) -> tuple[Tables,
     found, missing = _looked_up(sessions(), name)
     if len(found) > 1:
         found, missing = {}, None
-        gc.collect()  # removes sessions that are not used any more, and were never closed
+        gc.collect()  # removes sessions that were dropped without being closed
         found, missing = _looked_up(sessions(), name)
     if len(found) > 1:
         raise TrinityError(
@@ -139,7 +139,7 @@ def _offset(table: Target, question: Mapping[str, Any]) -> Any:
         return start.to_dict()
     most = question["most"]
     all_now = (most is not None or not question["begun"]) and reads_all_now(table.session.spark)
-    if all_now and not question["begun"]:  # Spark asks before it gives the checkpoint's offset
+    if all_now and not question["begun"]:  # Spark asks once before it passes the checkpoint's offset
         behind = [HistoryEntry(splits.version, splits.timestamp_ms, "", commit=splits.commit)]
     else:
         behind = commits_behind(str(table.name), _history(table), start)[: None if all_now else most]
@@ -232,7 +232,7 @@ def _files(table: Target, folder: str | None, history: list[HistoryEntry], found
 
 
 def _store(file: str) -> str | None:
-    """Return how workers reach a file's bucket; None on a disk."""
+    """Return the text from which workers learn how to reach a file's bucket; None for a file on a disk."""
     location = Location.of(file)
     return None if location.on_disk else to_learn(location)
 
@@ -259,14 +259,14 @@ _OF_FILES: Final[Mapping[str, Callable[[Target, str | None, Mapping[str, Any]], 
     "batch": _batch,
     "read": _read,
 }
-"""Answers with files, which need a folder for those of an external table."""
+"""The answers that consist of files; for an external table they need a folder."""
 _KEPT_MS: Final = 7 * 24 * 3600 * 1000
-"""Milliseconds for which files in that folder stay that no version needs."""
+"""Milliseconds for which files in an external table's folder stay once no version needs them."""
 _ONCE: Final = ("AvailableNowTrigger", "OneTimeTrigger")
 
 
 def reads_all_now(spark: SparkSession) -> bool:
-    """Return True while a query runs that ends once all present data is read: it has one batch to read it."""
+    """Return whether a query runs that ends once all present data is read. Its one batch has to read everything."""
     state: Any = spark._jsparkSession.sharedState()
     return any(str(query.trigger().toString()) in _ONCE for query in list(state.activeStreamingQueries().values()))
 

@@ -37,7 +37,7 @@ class Options:
             rows.
         end: the last version, or time, of a batch's changes; None for the newest.
         at: the version, or time, whose rows a batch reads; None for the newest.
-        most: most versions of one micro-batch; None for all.
+        most: maximum number of versions in one micro-batch; None for all.
         follow: True to go on with the stream's columns when the table's change.
         changes: False to leave out the change columns.
         given: names of the given options, in canonical spelling.

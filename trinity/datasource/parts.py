@@ -15,7 +15,7 @@ CHANGE_COLUMNS: Final = (
 )
 """The change columns, which follow the table's columns, named as in :meth:`trinity.Table.changes`."""
 _AT_ONCE: Final = 16 * 1024 * 1024
-"""Most bytes of small files that one task reads."""
+"""Maximum bytes of small files that one task reads."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _log: Final = logger("trinity.datasource")
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    """Answers the question of one connection."""
+    """The handler of one connection, which answers its question."""
 
     def handle(self) -> None:
         try:
@@ -66,7 +66,7 @@ _sessions: Final[list[weakref.ref[Tables]]] = []
 _socket_path: Path | None = None
 """The socket of this process; None before the first session."""
 _linked: Final[set[str]] = set()
-"""The Spark applications that have a link to it."""
+"""Ids of the Spark applications that have a link to the socket."""
 
 
 def register_session(session: Tables) -> None:
@@ -118,7 +118,7 @@ def _socket() -> Path:
 def _link(jvm: Any, socket_path: Path) -> None:
     folder = str(jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager().localDirsString()[0])
     link = Path(folder, f"{_LINK}{os.getpid()}")
-    link.unlink(missing_ok=True)  # of an ended process with the same id
+    link.unlink(missing_ok=True)  # left by an ended process with the same id
     link.symlink_to(socket_path)
 
 

@@ -71,7 +71,7 @@ class _Part(InputPartition):
 
 
 class _Files:
-    """Reads the files of parts. Where the caller chose the schema, further columns of the table do not matter."""
+    """The reader of the files of parts. If the caller chose the schema, other columns of the table do not matter."""
 
     def __init__(self, found: Mapping[str, Any], schema: StructType, chosen: bool = False) -> None:
         self.chosen = chosen
@@ -88,7 +88,7 @@ class _Files:
 
 
 class _BatchReader(DataSourceReader):
-    """Reads the rows of a version, or the changes of several."""
+    """The reader of a batch: of the rows of a version, or the changes of several versions."""
 
     def __init__(self, options: Options, version: int, files: _Files) -> None:
         self._options = options
@@ -106,7 +106,7 @@ class _BatchReader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader):
-    """Reads a stream: asks for offsets and files in the planning process, reads files in workers."""
+    """The reader of a stream: it asks for offsets and files in the planning process, and reads files in workers."""
 
     def __init__(self, options: Options, version: int, files: _Files) -> None:
         self._options = options

@@ -135,7 +135,7 @@ class Connection:
 
 @api
 class Cursor:
-    """Runs statements and fetches their rows. PEP 249's optional ``callproc`` and ``nextset`` are missing.
+    """A cursor, which runs statements and fetches their rows. It lacks PEP 249's optional ``callproc`` and ``nextset``.
 
     Attributes:
         connection: the connection that made the cursor.
@@ -208,7 +208,7 @@ class Cursor:
         Args:
             operation: SQL, with ``?`` or ``:name`` for each parameter.
             seq_of_parameters: the lists of values, or mappings with the values of the names.
-            txn: as of :meth:`execute`, where all lists are one statement.
+            txn: as of :meth:`execute`; only if all lists are stored by one commit.
 
         Raises:
             Error: as :meth:`execute`, naming the position of the list, from 1; ProgrammingError when the statement
@@ -237,11 +237,11 @@ class Cursor:
             table_name: the table's own name.
             data: Arrow data (pyarrow, Polars, DuckDB, anything with ``__arrow_c_stream__``), a pandas DataFrame, or a
                 list of dicts.
-            mode: ``create`` makes a plain table with the columns of the data; ``append`` adds to a table, and into a
-                keyed one upserts; ``create_append`` makes it if there is none; ``replace`` drops the old one and makes
-                it anew, after the data has been checked.
-            catalog_name: its catalog; by default the current one.
-            db_schema_name: its schema; by default the current one, with ``catalog_name`` ``default``.
+            mode: ``create`` makes a plain table with the columns of the data; ``append`` appends to an existing table,
+                or upserts into a keyed one; ``create_append`` creates the table only if there is none; ``replace``
+                drops an existing table and creates a new one, after the data has been checked.
+            catalog_name: the table's catalog; by default the current one.
+            db_schema_name: the table's schema; by default the current one, or ``default`` if ``catalog_name`` is given.
 
         Raises:
             Error: TABLE_ALREADY_EXISTS, TABLE_NOT_FOUND, TYPE_MISMATCH; NotSupportedError on PostgreSQL.
@@ -324,7 +324,7 @@ class Cursor:
 
 
 def _bound(operation: str, dialect: str, parameters: Any) -> tuple[str, Callable[[Any], list[Any]]]:
-    """Return a statement with ``?``, and what makes parameters like these a list of values for it."""
+    """Return a statement with ``?``, and a function that turns parameters of this form into the list of its values."""
     return positional(operation, dialect) if isinstance(parameters, Mapping) else (operation, _list)
 
 
@@ -363,8 +363,8 @@ def connect(
         model: the journalled tables, and the place of PostgreSQL: a path, ``inline:`` and JSON, or a dict.
         warehouse: folder of Trinity tables; with a model its journalled tables are Trinity tables.
         autocommit: True for each statement as its own transaction; by default False, on Trinity tables always True.
-        **options: on PostgreSQL libpq's parameters (``host``, ``user``, ``password``, ...), which win over the model's;
-            on a warehouse the arguments of :func:`trinity.connect`.
+        **options: on PostgreSQL libpq's parameters (``host``, ``user``, ``password``, ...), which take precedence over
+            the model's; on a warehouse the arguments of :func:`trinity.connect`.
 
     Raises:
         InterfaceError: the model is wrong, or does not fit the database.

@@ -23,12 +23,15 @@ class Seen:
 
 @dataclass(frozen=True)
 class Reader:
-    """Another engine's way to read a table.
+    """A way in which another engine reads a table.
 
     Attributes:
         catalog: the table's catalog.
+        name: its name in the report.
+        read: reads the table.
         merged: stages of the table in which it sees the merged rows.
-        in_buckets: False for an engine that reads only files of a disk.
+        in_buckets: False for an engine that reads only files on a disk.
+        by_spark: True for an engine that runs in Spark.
     """
 
     catalog: str
@@ -40,7 +43,7 @@ class Reader:
 
 
 def look(session: Session, reader: Reader) -> Seen | None:
-    """Return the reader's result; None when it is not there, or cannot read the table's store."""
+    """Return the reader's result; None if it is not installed, or cannot read the table's store."""
     if reader.by_spark and runs_alone(session):
         return None
     if not (reader.in_buckets or _location(session, reader.catalog).on_disk):

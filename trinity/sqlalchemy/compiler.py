@@ -1,4 +1,4 @@
-"""SQL and DDL as Trinity reads it, which is Spark's."""
+"""The compilers of SQLAlchemy's statements to Trinity's SQL, which is Spark's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"`(?:[^`]|``)*`|[^\s,()]+")
 
 
 class IdentifierPreparer(compiler.IdentifierPreparer):
-    """Quotes names by backticks; a schema may have a catalog before it: ``catalog.schema``."""
+    """The quoting of names by backticks; a schema may have a catalog before it: ``catalog.schema``."""
 
     reserved_words = set(_RESERVED)  # noqa: RUF012 - as its base declares it
 
@@ -49,7 +49,7 @@ class IdentifierPreparer(compiler.IdentifierPreparer):
 
 
 class SQLCompiler(compiler.SQLCompiler):
-    """Writes queries and changes of rows."""
+    """The compiler of queries and row changes."""
 
     def render_literal_value(self, value: Any, type_: sa.TypeEngine[Any]) -> str:
         """Write a value as Trinity writes parameters: typed, and with backslashes escaped."""
@@ -89,7 +89,7 @@ class SQLCompiler(compiler.SQLCompiler):
         return text
 
     def for_update_clause(self, select: Any, **kw: Any) -> str:
-        """Raise CompileError: no row is locked, where each statement is a commit."""
+        """Raise CompileError: rows cannot be locked, since each statement is a commit of its own."""
         raise exc.CompileError("Trinity locks no rows: FOR UPDATE is of PostgreSQL.")
 
     def delete_extra_from_clause(
@@ -104,7 +104,7 @@ class SQLCompiler(compiler.SQLCompiler):
         return self._merge(insert_stmt, text, on) if on else text
 
     def _merge(self, stmt: Upsert, insert: str, on: tuple[str, ...]) -> str:
-        """Return the MERGE that matches the rows of an INSERT by columns."""
+        """Return a MERGE of the rows of an INSERT, which match stored rows by the columns ``on``."""
         target = self.preparer.format_table(stmt.table)
         start, _, values = insert.partition(" VALUES ")
         names = _NAME.findall(start.removeprefix(f"INSERT INTO {target} "))
@@ -121,7 +121,7 @@ class SQLCompiler(compiler.SQLCompiler):
 
 
 class DDLCompiler(compiler.DDLCompiler):
-    """Writes definitions of tables."""
+    """The compiler of table definitions."""
 
     def _text(self, value: str) -> str:
         return self.sql_compiler.render_literal_value(value, sa.STRINGTYPE)
@@ -171,7 +171,7 @@ class DDLCompiler(compiler.DDLCompiler):
         return text
 
     def visit_foreign_key_constraint(self, constraint: Any, **kw: Any) -> str:
-        """Write nothing: a foreign key says how tables relate, and nobody checks it."""
+        """Write nothing: Trinity does not check foreign keys."""
         return None  # type: ignore[return-value]  # leaves it out
 
     def visit_unique_constraint(self, constraint: Any, **kw: Any) -> str:
@@ -180,7 +180,7 @@ class DDLCompiler(compiler.DDLCompiler):
         return None  # type: ignore[return-value]  # leaves it out
 
     def visit_create_index(self, create: Any, *args: Any, **kw: Any) -> str:
-        """Write nothing: reads skip files by statistics, and a key by its buckets."""
+        """Write nothing: Trinity has no indexes; reads skip files by statistics, and by the buckets of keys."""
         return ""
 
     def visit_drop_index(self, drop: Any, **kw: Any) -> str:

@@ -18,16 +18,16 @@ from trinity.sqlalchemy.compiler import DDLCompiler, IdentifierPreparer, SQLComp
 from trinity.sqlalchemy.reflection import Reflection
 from trinity.sqlalchemy.types import Day, Exact, Timestamp, TypeCompiler
 
-with suppress(ModuleNotFoundError):  # Alembic may not be there
-    from trinity.sqlalchemy import migrations  # noqa: F401 - which registers itself
+with suppress(ModuleNotFoundError):  # Alembic may not be installed
+    from trinity.sqlalchemy import migrations  # noqa: F401 - the import registers its classes with Alembic
 
 _OPTIONS: Final[dict[str, Callable[[str], Any]]] = {
     "catalog": str, "schema": str, "engine": str, "model": str, "local_bytes": int,
 }  # fmt: skip
-"""Option in the URL -> what makes its text an argument of :func:`trinity.dbapi.connect`."""
+"""Option in the URL -> function that turns its text into an argument of :func:`trinity.dbapi.connect`."""
 
 _PREFIXES: Final = {"storage.": "storage_options", "spark.": "spark_settings"}
-"""Beginning of an option in the URL -> the argument that collects those."""
+"""Prefix of options in the URL -> the argument that collects them."""
 
 
 class TrinityDialect(Reflection, DefaultDialect):
@@ -100,7 +100,7 @@ class TrinityDialect(Reflection, DefaultDialect):
         return (), found
 
     def initialize(self, connection: Connection) -> None:
-        """Learn the session's schema and time zone."""
+        """Read the session's schema and time zone."""
         super().initialize(connection)
         self.timezone = self._session(connection).timezone
 
@@ -113,7 +113,7 @@ class TrinityDialect(Reflection, DefaultDialect):
     # -- each statement is a commit ---------------------------------------------------------------------
 
     def get_isolation_level_values(self, dbapi_conn: DBAPIConnection) -> list[Any]:
-        """Return AUTOCOMMIT, the only one."""
+        """Return AUTOCOMMIT, the only level."""
         return ["AUTOCOMMIT"]
 
     def get_default_isolation_level(self, dbapi_conn: DBAPIConnection) -> Any:
@@ -125,14 +125,14 @@ class TrinityDialect(Reflection, DefaultDialect):
         return "AUTOCOMMIT"
 
     def set_isolation_level(self, dbapi_connection: DBAPIConnection, level: Any) -> None:
-        """Do nothing: AUTOCOMMIT is the only one."""
+        """Do nothing: AUTOCOMMIT is the only level."""
 
     def detect_autocommit_setting(self, dbapi_conn: DBAPIConnection) -> bool:
         """Return True."""
         return True
 
     def do_rollback(self, dbapi_connection: Any) -> None:
-        """Do nothing, as with AUTOCOMMIT everywhere: no transaction is open."""
+        """Do nothing: no transaction is open."""
 
     def do_savepoint(self, connection: Connection, name: str) -> None:
         """Raise NotSupportedError."""
@@ -143,7 +143,7 @@ class TrinityDialect(Reflection, DefaultDialect):
     # -- statements -------------------------------------------------------------------------------------
 
     def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
-        """Run a statement, but for the empty one that an index is made by."""
+        """Run a statement; skip the empty text to which CREATE INDEX is compiled."""
         if statement:
             cursor.execute(statement, parameters)
 

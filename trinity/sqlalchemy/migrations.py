@@ -1,4 +1,4 @@
-"""What Alembic needs to know of Trinity."""
+"""Alembic's migrations on Trinity."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class TrinityImpl(DefaultImpl):
     def correct_for_autogen_constraints(
         self, conn_unique_constraints: Any, conn_indexes: Any, metadata_unique_constraints: Any, metadata_indexes: Any
     ) -> None:
-        """Leave out indexes and UNIQUE constraints, which are not made."""
+        """Ignore indexes and UNIQUE constraints of models, which Trinity does not create."""
         metadata_unique_constraints.clear()
         metadata_indexes.clear()
 
     def correct_for_autogen_foreignkeys(self, conn_fks: Any, metadata_fks: Any) -> None:
-        """Leave out foreign keys, which are not made."""
+        """Ignore foreign keys of models, which Trinity does not create."""
         metadata_fks.clear()
 
 

@@ -1,4 +1,4 @@
-"""What schemas and tables there are, and what they are made of."""
+"""The reflection of schemas and tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Reflection:
-    """The part of the dialect that looks at tables. A schema of another catalog is ``catalog.schema``."""
+    """The part of the dialect that inspects schemas and tables. A schema of another catalog is ``catalog.schema``."""
 
     def _session(self, connection: Connection) -> Session:
         opened: Any = connection.connection.dbapi_connection
@@ -65,7 +65,7 @@ class Reflection:
 
     @reflection.cache
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
-        """Return True if there is a table."""
+        """Return whether a table exists."""
         session = self._session(connection)
         return session.table_exists(TableName(*self._schema_of(session, schema), table_name))
 

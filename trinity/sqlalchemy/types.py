@@ -1,4 +1,4 @@
-"""Trinity's types and SQLAlchemy's: each as the other."""
+"""The conversion between Trinity's types and SQLAlchemy's."""
 
 # ruff: noqa: N802, N815 - the methods have SQLAlchemy's names
 
@@ -63,7 +63,7 @@ class Timestamp(sa.DateTime):
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
         if not self.timezone:
             return None
-        zone = zone_of(getattr(dialect, "timezone", "UTC"))  # the cursor gives the zone's clock
+        zone = zone_of(getattr(dialect, "timezone", "UTC"))  # the cursor returns local times of this zone
         return lambda clock: None if clock is None else clock.replace(tzinfo=zone)
 
 
@@ -108,23 +108,23 @@ def type_of(kind: DataType) -> sa.TypeEngine[Any]:
 
 
 def _array(item: sa.TypeEngine[Any]) -> sa.ARRAY[Any]:
-    """Return the type of arrays of items, which SQLAlchemy counts the dimensions of."""
+    """Return the type of arrays of items. In SQLAlchemy a nested array is one array with more dimensions."""
     if isinstance(item, sa.ARRAY):
         return sa.ARRAY(item.item_type, dimensions=(item.dimensions or 1) + 1)
     return sa.ARRAY(item)
 
 
 _SINGLE: Final = 24
-"""Most bits of a FLOAT of four bytes."""
+"""Maximum precision of a FLOAT of four bytes, in bits."""
 
 
 def _always(word: str) -> Callable[..., str]:
-    """Return a method that writes a type as a word."""
+    """Return a method that compiles each type to the same word."""
     return lambda self, type_, **kw: word
 
 
 class TypeCompiler(GenericTypeCompiler):
-    """Writes SQLAlchemy's types as Trinity's."""
+    """The compiler of SQLAlchemy's types to Trinity's."""
 
     visit_TINYINT, visit_INTEGER, visit_REAL = map(_always, ("TINYINT", "INT", "FLOAT"))
     visit_DOUBLE = visit_DOUBLE_PRECISION = _always("DOUBLE")

@@ -1,4 +1,4 @@
-"""Upserts as a statement of SQLAlchemy's."""
+"""Upserts as a statement of SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Upsert(Insert):
 
     @_generative
     def on(self, *columns: str | Column[Any]) -> Upsert:
-        """Match rows by columns, as MERGE does: a row that is there keeps the columns that the values do not give.
+        """Match rows by columns, as MERGE does: a stored row keeps its values in columns that the new row lacks.
 
         Args:
             *columns: names of the columns, or the columns.
@@ -28,7 +28,7 @@ class Upsert(Insert):
 
 
 def upsert(table: Any) -> Upsert:
-    """Return a statement that stores rows in a table: a row whose key is there takes that row's place.
+    """Return a statement that stores rows in a table: a new row replaces the stored row with its key.
 
     Without :meth:`Upsert.on` it is Trinity's own upsert: whole rows, by the table's key, many of them in one commit.
 
