@@ -1,4 +1,4 @@
-"""A plugin of pytest: ``pytest -p trinity_conformance.plugin --format acme`` has a test for each check.
+"""A pytest plugin: ``pytest -p trinity_conformance.plugin --format acme`` has a test for each check.
 
 Without ``--format`` it adds nothing, and loads nothing of the suite.
 """
@@ -67,7 +67,7 @@ class CheckItem(pytest.Item):
 
 
 def _results(config: pytest.Config, chosen: Iterable[str]) -> Results:
-    """Play, and keep the histories of findings for a replay."""
+    """Run the suite, and save the histories of findings for a replay."""
     from trinity_conformance.command.environment import local_spark, quiet
     from trinity_conformance.playing.traces import TRACES
     from trinity_conformance.report.results import Results
@@ -80,7 +80,7 @@ def _results(config: pytest.Config, chosen: Iterable[str]) -> Results:
     with quiet(), nullcontext(None) if alone else local_spark(subject, {}) as spark:
         report = run_check(subject, spark, names[0] if len(names) == 1 else None, **given)
     report.save(config.rootpath / TRACES)
-    if report.interrupted:  # by Ctrl-C, which is for pytest
+    if report.interrupted:  # by Ctrl-C, which pytest handles
         raise KeyboardInterrupt
     return Results.of(report, spark=not alone)
 

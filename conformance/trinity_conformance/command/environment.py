@@ -36,7 +36,7 @@ def wrong_usage(message: str) -> typer.Exit:
 
 
 def known(kind: str, name: str, names: Sequence[str]) -> str:
-    """Return a name that is one of some; else exit with the nearest one."""
+    """Return a name if it is one of ``names``; else exit with a message that suggests the nearest one."""
     if name not in names:
         raise wrong_usage(f"There is no {kind} '{name}'.{nearest(name, list(names))} There are: {', '.join(names)}.")
     return name
@@ -95,7 +95,7 @@ def check_empty(connector: str | type[Format], options: Mapping[str, str]) -> No
 
 @contextmanager
 def local_spark(connector: str | type[Format], options: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Yield a local Spark for the adapter, or a server's session."""
+    """Yield a local Spark session for the adapter, or a session of a Spark Connect server."""
     import trinity
     from trinity.spark.remote import is_remote
 
@@ -127,7 +127,7 @@ def _usable() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep to itself what Trinity and Spark log of refusals and failures: the suite provokes them, and reports."""
+    """Silence the logs of Trinity and Spark: the suite provokes refusals and failures, and reports them itself."""
     loggers = [logging.getLogger(name) for name in ("trinity", "SQLQueryContextLogger")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -31,12 +31,12 @@ PLANTED: Final[Mapping[str, str]] = {
 }
 """Name of a planted fault of the model -> its description, with the rule that it breaks."""
 _OF_ADAPTERS: Final = {name: mutant.fault for name, mutant in ADAPTER_MUTANTS.items()}
-"""The same of adapters."""
+"""Name of a planted fault of an adapter -> its description, with the rule that it breaks."""
 
 
 @cache
 def rules() -> Mapping[str, str]:
-    """Return the text of each rule by its id: in the wheel that of the package, in a checkout that of docs/."""
+    """Return rule id -> its text, read from the page in the wheel, or in a checkout from docs/."""
     packed = Path(__file__).parents[1] / "semantics.md"
     page = packed if packed.is_file() else Path(__file__).parents[3] / "docs/semantics.md"
     found = _RULE.findall(page.read_text(encoding="utf-8"))

@@ -13,11 +13,11 @@ TEMPLATES: Final[Mapping[str, str]] = {"files": "acme", "catalog": "ledger"}
 """Kind of format -> its template: each version a list of files, or a commit protocol of its own over a database."""
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _KINDS: Final = frozenset({".md", ".py", ".toml", ".typed"})
-"""Endings of the files of a template; a folder in which it was run has further files."""
+"""Extensions of the files of a template; a folder in which the template was run has further files."""
 
 
 def _template(kind: str) -> Path:
-    """Return the folder of a template: in the wheel that of the package, in a checkout that of the tests."""
+    """Return the folder of a template: the one in the wheel, or in a checkout the one of the tests."""
     packed = Path(__file__).parent.parent / "template"
     plugins = packed if packed.is_dir() else Path(__file__).parents[3] / "tests/plugins"
     return plugins / TEMPLATES[kind]

@@ -13,7 +13,7 @@ from trinity_conformance.playing.needs import of_shape, of_step
 from trinity_conformance.playing.traces import Compact, History, Resolve, Step
 
 _TRIES: Final = 20
-"""The most histories drawn for one that can be played."""
+"""Maximum number of histories that are drawn for each one that can be played."""
 
 
 def drawn(

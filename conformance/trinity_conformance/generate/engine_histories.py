@@ -129,7 +129,7 @@ def _listed(draw: st.DrawFn, groups: tuple[Group, ...]) -> tuple[str, ...]:
 
 
 class EngineWriter(Writer):
-    """A writer that draws the steps of one history, with a model that follows."""
+    """A writer that draws the steps of one history, and applies them to a model."""
 
     keys_at_most = 5
 

@@ -39,9 +39,9 @@ _PLACES: Final[Mapping[str, tuple[int, ...]]] = {
     "unknown": (0,),
     "twice": (0, 1, 0, 2, 3, 4, 5),
 }
-"""Kind of a fault -> the operations that it is to happen at: those by which most formats commit come oftener."""
+"""Kind of a fault -> numbers of the operations at which it happens; those of most formats' commits occur more often."""
 _OF_READS: Final = 6
-"""A read has about so many operations."""
+"""The approximate number of operations of a read."""
 
 
 def faulted(number: int, capabilities: Collection[Capability] = EVERYTHING) -> History:

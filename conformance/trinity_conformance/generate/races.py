@@ -18,15 +18,15 @@ _PAIRS: Final = (
 _STOPS: Final = (5, 4, 3, 2, 1, 0)
 """The first action stands still after so many operations that change something. Most formats commit by the fifth."""
 _DATA: Final = 3
-"""Operations that write a file of an append, but for the last one."""
+"""Number of operations that write an append's data file, without the last one."""
 _READS: Final = 5
-"""Most formats read so often, or less, between the data and the commit."""
+"""Number of reads between data and commit that most formats do not exceed."""
 _MOST_ACTIONS: Final = 3
 _WRITES: Final = 6
-"""An action changes something by so many operations, or a few more."""
+"""The approximate number of operations by which an action changes something."""
 _OPERATIONS: Final = 16
 _ONE_IN: Final = 12
-"""One of so many races is about the first commits of a table."""
+"""One race in this many is about the first commits of a table."""
 
 
 def races(seed: int, capabilities: Collection[Capability]) -> Iterator[Race]:

@@ -33,7 +33,7 @@ _INFIX: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """A node.
+    """A node of an expression.
 
     Attributes:
         op: ``column`` (side, name), ``literal`` (type text, encoded value), ``in`` (expression, type text, values,

@@ -65,7 +65,7 @@ class Function(ABC):
 
     @property
     def retracts(self) -> bool:
-        """Whether it can take a retract back."""
+        """Whether the function can take a retract back."""
         return type(self).retract is not Function.retract
 
     def refuses(self, value: Value) -> bool:

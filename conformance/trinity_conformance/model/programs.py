@@ -55,7 +55,7 @@ class Fault:
     Attributes:
         rule: id of the rule.
         codes: error codes, one of which is expected.
-        why: for people.
+        why: the reason, for messages.
         sources: numbers of source rows without which the fault might be gone.
         targets: numbers of target rows without which the fault might be gone.
         optional: True when the statement may also succeed.

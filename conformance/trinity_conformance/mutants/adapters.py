@@ -50,8 +50,8 @@ class AdapterMutant:
 
     Attributes:
         fault: what is wrong, and the rule.
-        metadata, sinks: the classes of the parts of an in-memory one.
-        shared: the other one.
+        metadata, sinks: the classes of its metadata and its sinks, if it is an in-memory format.
+        shared: the format itself, if several processes can open its tables; else None.
     """
 
     fault: str
@@ -60,7 +60,7 @@ class AdapterMutant:
     shared: type[SharedFormat] | None = None
 
     def adapter(self) -> type[Format]:
-        """Return its format."""
+        """Return the format with the fault."""
         if self.shared is not None:
             return self.shared
         metadata, sinks = self.metadata, self.sinks

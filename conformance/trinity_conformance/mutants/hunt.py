@@ -39,7 +39,7 @@ _SHRINK: Final = ShrinkBudget(60, 120)
 
 @dataclass(frozen=True)
 class Finds:
-    """What one check found of a fault.
+    """The finding of one check about a fault.
 
     Attributes:
         check: id of the check.
@@ -53,13 +53,13 @@ class Finds:
 
     @property
     def steps(self) -> int:
-        """How many steps show it."""
+        """Number of steps that show the difference."""
         return len(self.trace.steps)
 
 
 @dataclass(frozen=True)
 class AdapterKill:
-    """What found a fault of an adapter.
+    """The findings about one fault of an adapter.
 
     Attributes:
         mutant: its name.
@@ -78,11 +78,11 @@ class AdapterKill:
 
 
 def hunt_adapters(mutants: Collection[str] | None = None, *, whole: bool = False) -> Iterator[AdapterKill]:
-    """Yield for each fault what found it.
+    """Yield each fault with its findings.
 
     Args:
         mutants: names of mutants; all by default.
-        whole: let every check look for it, and not only until the first one finds it.
+        whole: True to let every check look for a fault; False to stop at the first check that finds it.
     """
     for name, mutant in ADAPTER_MUTANTS.items():
         if mutants is None or name in mutants:

@@ -41,7 +41,7 @@ _SNAPSHOT: Final = "_snapshot"
 
 
 class SharedMetadata(FolderMetadata, VersionedMetadata):
-    """A catalog of folders. A version is an object, which is put if it is absent."""
+    """The metadata of a catalog of folders. A version is an object, which is put if it is absent."""
 
     keeps_deletes = True
 

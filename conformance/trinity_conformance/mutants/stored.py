@@ -16,7 +16,7 @@ _VERSIONS: Final = "_versions"
 
 
 class StoredMetadata(MemoryMetadata):
-    """The in-memory format with versions that are objects: each is put if it is absent."""
+    """The metadata of the in-memory format with versions that are objects: each is put if it is absent."""
 
     def create_table(self, definition: TableDefinition) -> TableHandle:
         made = super().create_table(definition)

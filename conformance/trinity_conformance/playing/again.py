@@ -41,7 +41,7 @@ CASES_OF: Final[Mapping[str, tuple[Cases, Player]]] = {
     ),
     **BY_HAND,
 }
-"""The same, and the capabilities that an adapter may declare."""
+"""The checks of :data:`BY_HAND`, and the one of the capabilities that an adapter may declare."""
 
 
 def case_of(case: Case) -> Any:

@@ -101,12 +101,12 @@ def _another_name(bench: _Bench) -> None:
         made.rename(_fresh()).rename(made.name)
     except TrinityError as error:
         if error.code == "NOT_SUPPORTED" and not Location.of(made.location).on_disk:
-            raise _NotTried from error  # who renames on a disk may refuse it in a bucket, where no folder is moved
+            raise _NotTried from error  # a format may rename on a disk, and refuse it in a bucket
         raise
 
 
 def _external(bench: _Bench) -> None:
-    """Register a folder without a table: who has external tables says that there is none."""
+    """Register a folder without a table: an adapter with external tables answers that there is none."""
     with TemporaryDirectory(prefix="trinity-conformance-") as folder:
         try:
             bench.session.register(_fresh(), bench.session.format_name("c"), folder)
@@ -186,7 +186,7 @@ OF_CALLS: Final[Mapping[Capability, Callable[[_Bench], object]]] = {
 }
 """Capability -> a call that needs it."""
 PROBES: Final = {**OF_CALLS, Capability.COMMITS_IN_STORAGE: _commits}
-"""The same, and what is seen of a commit."""
+"""The calls of :data:`OF_CALLS`, and one that watches a commit."""
 
 
 def verify(subject: TrinitySubject, tally: Tally, probes: Mapping[Capability, Callable[[_Bench], object]]) -> Verified:

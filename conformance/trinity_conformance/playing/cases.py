@@ -14,9 +14,9 @@ from trinity_conformance.playing.content import Content, read_content
 
 _WRITES: Final = frozenset(("append", "upsert", "delete", "compact", "vacuum", "truncate", "restore"))
 _MANY: Final = 6
-"""Rows that are shown."""
+"""Maximum number of rows that are shown."""
 _LONG: Final = 40
-"""Characters of a value that are shown."""
+"""Maximum characters of a value that are shown."""
 
 
 @dataclass(frozen=True)

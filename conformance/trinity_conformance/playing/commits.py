@@ -55,7 +55,7 @@ _BOUNDS_OF_SPARK: Final[Mapping[str, tuple[Json, ...]]] = {
     "binary": ("00", "7f" * 17, "7f" * 16 + "ff", "ff" * 17, "ff" * 33, "80"),
     "double": ("-0.0", "NaN", "1.5", "Infinity"),
 }
-"""The same for the types that Spark alone orders."""
+"""Such values of the types that only Spark orders."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class _Bench:
         return Recorded(self.session.create_table(name, columns, primary_key=key, **options), self.record)
 
     def keyed(self, name: str = "") -> Any:
-        """Make one with key k and watermark w."""
+        """Make a table with key k and watermark w."""
         return self.make(name=name, properties={"watermark-key": "w"})
 
     def commit(
@@ -513,7 +513,7 @@ def _bounds_lose_no_row(bench: _Bench) -> None:
 
 
 def _bounds_of_other_types_lose_no_row(bench: _Bench) -> None:
-    """Check the same for the types that Spark alone orders, and for NaN and -0.0 beside other numbers (L9, K2, K3)."""
+    """Check that values of types that only Spark orders, and NaN and -0.0, are found beside others (L9, K2, K3)."""
     _find_all(bench, _BOUNDS_OF_SPARK)
     if Capability.DOUBLE in bench.can:
         table = bench.make(kind="double")

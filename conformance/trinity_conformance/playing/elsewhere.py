@@ -51,7 +51,7 @@ def call_elsewhere(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         _send(requests, (sys.path, pickle.dumps((function, arguments))))
         error, found = pickle.load(answers)
-    except BaseException:  # as by Ctrl-C: its answer would be taken for that of the next call
+    except BaseException:  # such as Ctrl-C: otherwise the next call would get this call's answer
         server.kill()
         _server.cache_clear()
         raise
@@ -62,7 +62,7 @@ def call_elsewhere(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @cache
 def _server() -> subprocess.Popen[bytes]:
-    """Return the process that forks; it ends with this one, as its input ends then, and not by Ctrl-C."""
+    """Return the process that forks. It ends when this one does, as its input ends then; Ctrl-C does not reach it."""
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command, pipe = [sys.executable, "-m", __name__], subprocess.PIPE
     server = subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**os.environ, **path}, start_new_session=True)
@@ -73,7 +73,7 @@ def _server() -> subprocess.Popen[bytes]:
 def _serve() -> None:
     """Answer calls until the input ends, each in a child of its own."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # output of a library is no answer
+    os.dup2(2, 1)  # what a library prints must not get into an answer
     while True:
         try:
             path, request = pickle.load(sys.stdin.buffer)

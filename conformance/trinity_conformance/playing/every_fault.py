@@ -18,7 +18,7 @@ def every_fault(subject: Subject, history: History) -> int:
     """Play a history with every fault in turn; return how many there were.
 
     Raises:
-        NonConformance: with one of them, the history that it names.
+        NonConformance: with one of the faults the table is wrong; it names the history with that fault.
     """
     found = 0
     for place in range(len(history.steps)):

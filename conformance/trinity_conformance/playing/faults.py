@@ -46,9 +46,9 @@ class Injection:
 
     Attributes:
         fault: what goes wrong; None for nothing.
-        operation: the one that went wrong, in words; empty as long as none did.
-        seen: (operation, what can happen to it) of all, in their order.
-        at_point: True when the operation that went wrong was such.
+        operation: the operation that went wrong, in words; empty as long as none did.
+        seen: (operation, kinds of faults that it can have) of all operations, in their order.
+        at_point: True when it was an operation by which a commit may take effect.
     """
 
     fault: Fault | None = None
@@ -104,7 +104,8 @@ class Injection:
     def in_storage(self) -> bool:
         """True when commits took effect by operations of a store.
 
-        Where one takes effect elsewhere, what is put within the same call is what it points to, as Iceberg's metadata.
+        If a commit takes effect elsewhere, objects put within the same call are only what it points to, such as
+        Iceberg's metadata.
         """
         return bool(self._points) and _ELSEWHERE not in self._points
 
@@ -197,7 +198,7 @@ def _task(injection: Injection, make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Twice:
-    """A sink whose task runs twice: all that is asked of it is asked of both runs, and the second one answers."""
+    """A sink whose task runs twice: each call goes to both runs, and returns the result of the second."""
 
     def __init__(self, *runs: Any) -> None:
         self._runs = runs

@@ -1,4 +1,4 @@
-"""What tables and steps of a history need of an adapter."""
+"""The capabilities that tables and steps of a history need."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Tally:
         unsupported: messages of tables that the adapter declared it does not support.
         left: the reasons for which this process left steps to Spark.
         ended: id of a check whose time was over -> how many histories, programs or races had been played for it.
-        stopped: the same for checks that findings stopped, also findings of another check.
+        stopped: id of a check that findings stopped, perhaps those of another check -> how many had been played for it.
     """
 
     histories: int = 0
@@ -70,7 +70,7 @@ class Observations:
         writer: the engine of the present step: the subject, or another one.
         number: place of that step in the history.
         since_read: the steps since the last correct read.
-        compacted_at, altered_at: number of the model's commits when that was last done.
+        compacted_at, altered_at: number of the model's commits at the last compaction, and the last change of columns.
         cuts: (number of the model's commits, whether it was a full one) for each compaction.
         by_others: whether another engine writes, too.
 
@@ -112,7 +112,7 @@ class Observations:
         return self.check(self.blame_by_events(op))
 
     def blame_by_events(self, op: str) -> str:
-        """Return the same for a deduplicate table."""
+        """Return what :meth:`blame` returns for a deduplicate table."""
         if op in ("query", "read-past", "log", "changes"):
             return {"query": "pushdown", "read-past": "time-travel", "log": "arrival-order", "changes": "changes"}[op]
         kinds = {*self.since_read, *([op] if op in _CARE or op == "delete" else [])}

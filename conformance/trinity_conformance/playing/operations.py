@@ -26,7 +26,7 @@ PUTTING: Final = CHANGING | {"unknown"}
 
 
 class Doer(Protocol):
-    """What does the operations of a store."""
+    """An executor of the operations of a store."""
 
     @property
     def over(self) -> bool:
@@ -45,9 +45,9 @@ class Doer(Protocol):
         Args:
             verb: what it does.
             what: to what.
-            kinds: what can happen to it.
-            act: does it.
-            torn: does a part of it.
+            kinds: kinds of faults that it can have.
+            act: does the operation.
+            torn: does a part of the operation.
         """
 
 

@@ -1,4 +1,4 @@
-"""What a writer does in a race, and the table after it if nobody else writes."""
+"""The actions of writers in a race, and their effects on a table that nobody else writes to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result: TypeAlias = Any
 
 @dataclass(frozen=True)
 class World:
-    """What can be seen of a table.
+    """The visible state of a table.
 
     Attributes:
         keyed: whether it has a key.
@@ -47,7 +47,7 @@ class World:
         return self.having(dict(found).items() if self.keyed else found)
 
     def having(self, rows: Any) -> World:
-        """Return it with other rows."""
+        """Return the state with other rows in place of its own."""
         return replace(self, rows=tuple(sorted(rows)))
 
 

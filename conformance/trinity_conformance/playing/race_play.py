@@ -36,7 +36,7 @@ class Races:
         try:
             _play_race(self._subject, race, self._processes, tally)
         except NonConformance:
-            self._end()  # they are amid something
+            self._end()  # the processes are in the middle of actions
             raise
         if alone:
             self._end()

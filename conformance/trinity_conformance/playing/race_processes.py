@@ -52,17 +52,17 @@ class RaceProcess:
     patience_s: float = 5.0
 
     def begin(self, action: str, table: str, mark: int, permit: Permit) -> None:
-        """Have it begin an action."""
+        """Let the process begin an action."""
         self.pipe.send((action, table, mark, permit))
         self.running = True
 
     def go_on(self, permit: Permit) -> None:
-        """Have it go on amid an action."""
+        """Let the process go on with its action."""
         self.pipe.send(permit)
         self.running = True
 
     def heard(self) -> tuple[str, Any, Permit]:
-        """Return its message: ``stopped``, ``done`` or ``failed``, with details, and the rest of its permit.
+        """Return the process's message: ``stopped``, ``done`` or ``failed``, with details, and the rest of its permit.
 
         Raises:
             EOFError: it has ended.
@@ -72,7 +72,7 @@ class RaceProcess:
         return found
 
     def end(self) -> None:
-        """End it, wherever it is."""
+        """End the process, whatever it does."""
         with suppress(OSError):
             os.kill(self.pid, SIGKILL)
         self.pipe.close()

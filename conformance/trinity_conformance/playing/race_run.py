@@ -50,11 +50,11 @@ class Taken:
         return f"process {self.writer}: {what}{stood}; {outcome if self.failed or self.result is not None else 'done'}"
 
     def precedes(self, other: Taken) -> bool:
-        """Return whether it had ended before another one began."""
+        """Return whether this action had ended before another one began."""
         return self.ended < other.begun
 
     def overlaps(self, other: Taken) -> bool:
-        """Return whether a part of it and a part of another one were at the same time."""
+        """Return whether this action and another one overlapped in time."""
         return not self.precedes(other) and not other.precedes(self)
 
 

@@ -77,7 +77,7 @@ class Refusal:
         name: what is wrong.
         codes: error codes; the error must have one of them.
         names: words that the message must contain.
-        action: does the bad thing.
+        action: uses the bad input.
         of_spark: whether the bad input is a DataFrame.
     """
 

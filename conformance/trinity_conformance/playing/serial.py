@@ -34,7 +34,7 @@ def judge(taken: Sequence[Taken], first: World, last: World) -> None:
 
 
 def _explained(rest: Sequence[Taken], world: World, last: World) -> bool:
-    """Return whether an order of the rest leads from one world to the last one."""
+    """Return whether the actions of ``rest``, in some order, lead from ``world`` to ``last``."""
     if not rest:
         return world.rows == last.rows and world.columns == last.columns
     for one in rest:

@@ -1,4 +1,4 @@
-"""Checks that are written by hand, each a function: run, and with findings by the check's name."""
+"""Runs checks that are written by hand, each a function. Their findings have the check's name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def try_checks(
         tally: counts the checks that were run.
         check_id: the id of the suite's check to which they belong.
         checks: name -> check.
-        needs: returns the capabilities that a check needs.
+        needs: check -> the capabilities that it needs; without an entry it needs none.
         bench: makes the argument of a check, which records the check's steps.
         executors: the executors.
     """

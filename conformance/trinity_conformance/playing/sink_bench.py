@@ -88,7 +88,7 @@ class SinkTable:
     # -- writing ----------------------------------------------------------------------------------------
 
     def store(self, *rows: Mapping[str, Json]) -> None:
-        """Append rows as one commit of one file, in the process."""
+        """Append rows in this process, as one commit with one file."""
         schema = pa.schema([c.to_arrow() for c in self.columns])
         values = [[decode(c.type, row.get(c.name)) for row in rows] for c in self.columns]
         data = pa.Table.from_arrays([pa.array(v, f.type) for v, f in zip(values, schema, strict=True)], schema=schema)
@@ -231,7 +231,7 @@ class SinkBench:
         return made
 
     def keyed_by(self, key: Mapping[str, str], paradigm: str = "DELETE_ROW_AND_INSERT_ROW") -> SinkTable:
-        """Make the same, empty, with other key columns: name -> type."""
+        """Make an empty table like that of :meth:`keyed`, with other key columns: name -> type."""
         columns = (
             *(Column(name, kind, nullable=False) for name, kind in key.items()),
             *(Column("w", "bigint"), Column("gone", "boolean"), Column("s", "string")),

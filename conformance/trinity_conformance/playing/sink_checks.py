@@ -114,7 +114,7 @@ def _plain_changes(bench: SinkBench) -> None:
 
 
 def _columns_that_stay(bench: SinkBench) -> None:
-    """Check S5: where the sink updates in place, new rows lack the columns that no case changes, and these stay."""
+    """Check S5: a sink that updates in place gets rows without the columns that no case changes, and keeps these."""
     for gone in ((), (1,)):
         table = bench.plain((1, "a"), (2, "b"), (3, None))
         merge = table.begin(case0=("s",))

@@ -1,7 +1,7 @@
-"""The statistics of files, as they are listed and in the files, against the rows of the files.
+"""Compares the statistics of files, as listed and as stored in the files, with the rows of the files.
 
-A read does not show all that is wrong with them: by bounds of floating-point columns Trinity leaves out no file, but
-Spark and other readers leave out what they bound.
+A read does not show every error in them: Trinity skips no file by the bounds of floating-point columns, but Spark and
+other readers do.
 """
 
 from __future__ import annotations

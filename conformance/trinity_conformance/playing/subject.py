@@ -236,7 +236,7 @@ class TrinitySubject:
 
     @property
     def executors(self) -> tuple[Executor, ...]:
-        """The executors that there are."""
+        """The executors of this run."""
         return ("local",) if self._spark is None else ("spark", "local")
 
     @property
@@ -263,7 +263,7 @@ class TrinitySubject:
         self._session.close()
 
     def create(self, shape: Shape) -> None:
-        """Make a table. An adapter that takes its own commit for that of another writer fails soon, not in minutes."""
+        """Make a table. An adapter that mistakes its own commit for another writer's fails soon, not in minutes."""
         self.adopt(shape)
         with self._may_lack(of_shape(shape)):
             self._sql(shape.without_races().ddl(self._name))
@@ -453,7 +453,7 @@ class _ReadRequest:
     """A read: the rows of a version that satisfy a condition, and some of their columns.
 
     Attributes:
-        version, timestamp: as the reader says which version.
+        version, timestamp: the version, as the reader specifies it; both None for the newest one.
         condition: the condition, or None.
         columns: the columns, under the model's names.
         then: the version whose names the columns have; None for the newest one.
@@ -468,7 +468,7 @@ class _ReadRequest:
 
 @contextmanager
 def _united_as_they_are(spark: SparkSession | None) -> Iterator[None]:
-    """Have a union keep the partitions of its parts. Spark 4.1 makes one of them, and a commit has one file then."""
+    """Let a union keep the partitions of its parts: Spark 4.1 merges them into one, and a commit then has one file."""
     if spark is None:
         yield
         return
@@ -481,7 +481,7 @@ def _united_as_they_are(spark: SparkSession | None) -> Iterator[None]:
 
 
 def _importable(connector: str | type[Format]) -> bool:
-    """Return whether another process finds an adapter."""
+    """Return whether another process can import an adapter."""
     if isinstance(connector, str):
         return True
     module = sys.modules.get(connector.__module__)

@@ -156,7 +156,7 @@ class ReadPast(Step):
     """A step that compares the read of an earlier version (L10).
 
     Attributes:
-        back: how many versions before the newest; beyond the first, it is the first.
+        back: how many versions before the newest; the first version if there are not so many.
         by: ``version`` or ``timestamp``.
     """
 

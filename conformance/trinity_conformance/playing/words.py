@@ -30,9 +30,9 @@ from trinity_conformance.playing.traces import (
 )
 
 _LONG: Final = 16
-"""Characters of a value that are shown, unless values are to be whole."""
+"""Maximum characters of a value that are shown, unless ``whole`` is set."""
 _MANY: Final = 4
-"""Rows of a split that are shown, unless values are to be whole."""
+"""Maximum number of rows of a split that are shown, unless ``whole`` is set."""
 _EXECUTORS: Final = {"spark": "Spark", "local": "this process"}
 
 

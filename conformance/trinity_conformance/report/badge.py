@@ -15,7 +15,7 @@ _COLOURS: Final = {
     "does not conform": "#b02020",
 }
 _PER_CHARACTER: Final = 6.6
-"""Average width of a character of 11 pixels; ``textLength`` makes it exact."""
+"""Average width in pixels of a character with font size 11; ``textLength`` makes it exact."""
 
 
 def badge(results: Results) -> str:

@@ -1,4 +1,4 @@
-"""The part of the suite that a function needs, as the text of one module: what it uses, and what that uses in turn."""
+"""The part of the suite that a function needs, as the text of one module: all that it uses directly or indirectly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Source:
     Attributes:
         text: its text.
         order: the names that it defines, in order.
-        nodes: name -> what defines it.
+        nodes: name -> the statement that defines it.
         imported: name -> (module, its name there; empty for the module itself).
     """
 
@@ -58,27 +58,27 @@ def _source(module: str) -> _Source:
 
 
 class Bundle:
-    """Definitions of the suite, without what they are annotated with, and in an order in which they can be run.
+    """Definitions of the suite that an expression needs, without its annotations, in an order in which they can be run.
 
     Args:
-        given: names that the program has already, whatever they mean in the suite.
+        given: names that the program defines already, whatever they mean in the suite.
     """
 
     def __init__(self, given: Collection[str]) -> None:
         self._given = given
         self._modules = dict[str, set[str]]()
-        """Module -> names of it."""
+        """Module -> its names that are included."""
         self._begun = set[_Defined]()
         self._imports = set[str]()
         self._owners = dict[str, _Defined]()
 
     def add(self, expression: str, module: str) -> None:
-        """Add what an expression needs that is evaluated in a module of the suite."""
+        """Add the definitions that an expression needs when it is evaluated in a module of the suite."""
         self._follow(ast.parse(expression), module)
 
     @property
     def imports(self) -> str:
-        """The imports of what is not of the suite."""
+        """The imports from outside the suite."""
         return "\n".join(sorted(self._imports))
 
     @property

@@ -103,7 +103,7 @@ _GIVEN: Final = frozenset((
     "NonConformance", "LeftToSpark", "Record", "Subject", "Tally", "Recorded", "Case", "in_words", "shows", "session",
     "trinity", "Counter", "nullcontext", "tempfile",
 ))  # fmt: skip
-"""Names that the program has already."""
+"""Names that the program defines already."""
 _TEST: Final = """
 
 def test_case_{id}(tmp_path):
@@ -124,7 +124,7 @@ _PLAYED: Final[Mapping[str, tuple[ModuleType, Callable[[str, Any], str]]]] = {
         lambda name, _: _shows(f"verify({_SUBJECT}, {_probe(name)}).findings"),
     ),
 }
-"""Check -> the module of its cases, and how one is played: by its name, and what the suite has under it."""
+"""Check -> the module of its cases, and a function: name and object of a case -> the source text that plays it."""
 
 
 def _shows(findings: str) -> str:
@@ -150,7 +150,7 @@ def case_script(case: Case, connector: str, title: str, options: Mapping[str, st
 
 
 def case_test(case: Case, connector: str, title: str, options: Mapping[str, str] | None = None) -> str:
-    """Return the same as a test of pytest. Raises as :func:`case_script`."""
+    """Return the program of :func:`case_script`, with its errors, as a pytest test."""
     return _program(case, connector, title, options or {}) + _TEST.format(id=case.id)
 
 

@@ -1,4 +1,4 @@
-"""The forms of a report, by the ending of the file that it is written to."""
+"""The forms of a report, by the extension of the file that it is written to."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FORMS: Final[Mapping[str, Callable[[Results], str]]] = {
     ".svg": badge,
     ".txt": text,
 }
-"""Ending of a file's name -> the function that writes results so."""
+"""Extension of a file -> the function that returns results in this form."""
 _GITHUB: Final = "GITHUB_STEP_SUMMARY"
-"""The variable in which GitHub names the file of a step's summary."""
+"""The environment variable with which GitHub names the file of a step's summary."""
 
 
 def write(results: Results, path: Path) -> None:
-    """Write results to a file, in the form of its ending, which is one of :data:`FORMS`."""
+    """Write results to a file, in the form of its extension, which is one of :data:`FORMS`."""
     path.write_text(FORMS[path.suffix](results), encoding="utf-8")
 
 
 def summarise_on_github(results: Results) -> None:
-    """Append results to the summary of the step, where GitHub runs this process."""
+    """Append results to the summary of the step if GitHub Actions runs this process."""
     if place := os.environ.get(_GITHUB):
         with open(place, "a", encoding="utf-8") as file:
             file.write(markdown(results))

@@ -45,5 +45,5 @@ def _case(suite: ElementTree.Element, results: Results, outcome: Outcome) -> Non
 
 
 def _clean(text: str) -> str:
-    """Return a text without the characters that XML has no spelling for."""
+    """Return a text in which U+FFFD replaces the characters that XML cannot contain."""
     return _NOT_IN_XML.sub("\ufffd", text)

@@ -28,7 +28,7 @@ class Finding:
         message: the expected and the actual result.
         history: id of the history, or of the case written by hand; empty for neither.
         steps: the history, or the case, in words.
-        trace: the same in the form of its trace file; None for neither.
+        trace: the content of its trace file; None for neither.
         again: the command that plays it again; empty for neither.
     """
 
@@ -113,7 +113,7 @@ class Results:
         unsupported: the features that the adapter refused, and how often.
         left_to_spark: why this process left steps to Spark, and how often.
         lacks: capabilities that the adapter does not declare.
-        undeclared: capabilities that work, although it does not declare them.
+        undeclared: capabilities that work, although the adapter does not declare them.
         versions: package -> version.
         interrupted: whether it ended before it had played what its budget has.
     """
@@ -226,7 +226,7 @@ def load(path: Path) -> Results:
     """Return the results that a file keeps.
 
     Raises:
-        ValueError: no such file, or none of results.
+        ValueError: no such file, or it does not contain results.
     """
     try:
         return Results.from_json(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A history as a program of its own: Trinity's public API and pyarrow, and the rows that the rules require.
+"""A history as a program that needs only Trinity's public API and pyarrow, with the rows that the rules require.
 
 It is for a bug report: its reader needs neither this suite nor its model.
 """
@@ -106,7 +106,7 @@ if __name__ == "__main__":
         play(folder)
     print("no difference")
 """
-"""How a program ends that plays by ``play``."""
+"""The end of a program, which calls its ``play``."""
 _TEST: Final = """
 
 def test_history_{id}(tmp_path):
@@ -127,12 +127,12 @@ def script(history: History, connector: str, title: str, options: Mapping[str, s
 
 
 def python_test(history: History, connector: str, title: str, options: Mapping[str, str] | None = None) -> str:
-    """Return the same as a test of pytest."""
+    """Return the program of :func:`script` as a pytest test."""
     return _program(history, connector, title, options or {}) + _TEST.format(id=history.id)
 
 
 def titled(text: str) -> str:
-    """Return a text as it may stand in a docstring."""
+    """Return a text without the characters that a docstring cannot contain."""
     return text.replace("\\", "/").replace('"', "'")
 
 
@@ -254,7 +254,7 @@ class _Body:
         before = len(self.model.commits)
         self.names.happened(before)
         self.model.alter(step.kind, step.columns)
-        if len(self.model.commits) > before:  # the rows that are there have got a DEFAULT
+        if len(self.model.commits) > before:  # the stored rows have got a DEFAULT
             self.versions.append(len(self.model.commits))
             yield "versions.append(session.table('t').version)"
 
@@ -291,7 +291,7 @@ class _Body:
 
 
 def _no_lines(body: _Body, step: Step) -> Iterator[str]:
-    """Yield nothing: the read after each step does the same."""
+    """Yield nothing: a read follows each step anyway."""
     return iter(())
 
 

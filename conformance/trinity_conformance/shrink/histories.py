@@ -30,7 +30,7 @@ from trinity_conformance.playing.traces import (
 from trinity_conformance.shrink.programs import is_settled, smaller_changes
 
 _FEW_ROWS: Final = 40
-"""The most rows with which single ones are tried."""
+"""Maximum number of rows of a history from which single rows are removed."""
 
 Trial = Callable[[History], "NonConformance | None"]
 

@@ -14,7 +14,10 @@ from trinity_conformance.shrink.histories import ShrinkBudget
 def shrink_race(
     failure: NonConformance, trial: Callable[[Race], NonConformance | None], budget: ShrinkBudget
 ) -> NonConformance:
-    """Return the failure of a smaller race, or the given one; arguments as of the shrinking of histories."""
+    """Return the failure of a smaller race, or the given one.
+
+    The arguments are those of :func:`~trinity_conformance.shrink.histories.shrink`.
+    """
     until, tried = monotonic() + budget.seconds, set[str]()
     best, found = failure, [failure]
     while found:

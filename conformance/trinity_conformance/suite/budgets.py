@@ -20,8 +20,8 @@ class Share:
 
     Attributes:
         seconds: nothing begins after this time, once ``least`` have been played.
-        most: no more than this, even if there is time.
-        least: so many are played, whatever the time.
+        most: maximum number that is played, even if there is time for more.
+        least: minimum number that is played, whatever the time.
     """
 
     seconds: float
@@ -39,13 +39,13 @@ class Budget:
         shares: limits of each kind of drawn work.
         failures: failing histories after which a kind of work stops.
         shrink: limits of the work on shrinking one failure.
-        refusals: no more bad inputs, and no more bad options, than this.
-        concurrency: whether what commits keep, and commits within commits, are tried, all of it or nothing.
-        longer: as long as a check has seen too little, so many times the histories.
-        patience: as long as a check has seen too little, so many times the seconds, for a busy machine.
+        refusals: maximum number of bad inputs, and of bad options; None for all.
+        concurrency: whether the cases of the checks ``commits`` and ``concurrency`` are played.
+        longer: factor of ``most`` as long as a check has seen too little.
+        patience: factor of ``seconds`` as long as a check has seen too little, for a busy machine.
         decides: False where it is too small to say that an adapter conforms.
-        minutes: after a first round, what is drawn is played again and again from fresh seeds, until so many minutes
-            have passed since the beginning. With 0 there is one round.
+        minutes: after a first round, drawn work is repeated from fresh seeds until this many minutes have passed since
+            the beginning; 0 for one round.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Seconds that a run takes at most on a machine that is not busy, but for checks that are written by hand."""
+        """Maximum seconds of a run on a machine that is not busy, without the checks that are written by hand."""
         return 60 * self.minutes or sum(share.seconds for share in self.shares.values())
 
     def for_one_check(self) -> Budget:
@@ -137,7 +137,7 @@ BUDGETS: Final[Mapping[str, Budget]] = {
         ),
     )
 }  # fmt: skip
-"""By name. quick finds what is plain in seconds, and never says that an adapter conforms. smoke is a fixed number of
-histories, enough to see what every check is about; its seconds only limit a machine that is many times slower. The
-larger ones play as many as there is time for, on a busy machine as many as every check needs, and on any machine at
-least what smoke plays. soak plays smoke again and again from fresh seeds, and goes on after a finding."""
+"""Name -> budget. quick finds obvious faults in seconds, and never says that an adapter conforms. smoke is a fixed
+number of histories, enough to see what every check is about; its seconds only limit a machine that is many times
+slower. The larger ones play as many as there is time for, on a busy machine as many as every check needs, and on any
+machine at least what smoke plays. soak plays smoke again and again from fresh seeds, and goes on after a finding."""

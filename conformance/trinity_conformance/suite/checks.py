@@ -27,7 +27,7 @@ class Check:
         engines: True when it is about histories of merge engines other than deduplicate.
         faults: True when it is about histories in which something goes wrong.
         races: True when it is about writers in several processes.
-        needs: what an adapter has to declare for it.
+        needs: capabilities that an adapter has to declare for it.
         needs_one_of: capabilities of which it has to declare one.
         since: the first version of the suite that has it; ``run --as-of`` skips newer checks.
     """
@@ -297,7 +297,7 @@ def checks_as_of(version: str) -> list[Check]:
     """Return the checks that a version of the suite had; of ``0.1`` those that any version 0.1.x had.
 
     Raises:
-        ValueError: the text is no version, as ``0.1.0``, or one that is to come, or one before the first.
+        ValueError: the text is not a version such as ``0.1.0``, or a version after this one or before the first.
     """
     wanted, newest = _numbers(version), max(_numbers(check.since) for check in CHECKS)
     if wanted[: len(newest)] > max(newest, _numbers(__version__)):

@@ -29,7 +29,7 @@ class CheckResult:
         alone: True without Spark.
         blocked: True when the first steps failed, so that it was not run.
         ended: how many histories, programs or races were played when its time was over; 0 when it was not.
-        stopped: the same when findings of the histories that it shares with other checks stopped it.
+        stopped: how many were played when findings of histories shared with other checks stopped it; 0 when none did.
         gap: the known gap behind these failures.
         unplayed: why it cannot be played on the adapter; empty where it can.
         interrupted: True when the run was interrupted before the check was played to its end.
@@ -83,8 +83,8 @@ class Report:
         results: one per check.
         tally: work and situations.
         seconds: duration without the start of Spark.
-        lacks: what the adapter does not declare.
-        undeclared: what works, although it does not declare it.
+        lacks: capabilities that the adapter does not declare.
+        undeclared: capabilities that work, although the adapter does not declare them.
         rounds: how often the budget was begun, each time from a seed of its own.
         interrupted: True when it ended before it had played what its budget has; a soak has no such end.
     """

@@ -51,7 +51,7 @@ OnFinding: TypeAlias = Callable[[NonConformance], None]
 
 
 def _wait_for_report(failure: NonConformance) -> None:
-    """Wait for the report."""
+    """Ignore a finding: the report has it, too."""
 
 
 _OF_SPARK: Final = frozenset({"spark", "several-files", "refusal of a DataFrame"})
@@ -94,7 +94,7 @@ def run_check(
         as_of: a version of the suite; checks that are newer are left out.
         gaps: known gaps. Their failures are not made smaller, and the run goes on after them.
         on_finding: called with each failure as it comes, but for those of known gaps.
-        clock: tells the seconds.
+        clock: returns the time in seconds.
 
     Raises:
         TrinityError: the adapter cannot be opened.
@@ -147,7 +147,7 @@ class _Run:
 
     Attributes:
         found: the failures so far.
-        undeclared: what works, although the adapter does not declare it.
+        undeclared: capabilities that work, although the adapter does not declare them.
         rounds: how many rounds have begun.
         ended: ids of the checks that were played to their end.
         interrupted: whether it was interrupted before its end.
@@ -237,7 +237,7 @@ class _Run:
         return any(check.id == check_id and check.possible(self.subject.capabilities) for check in self.checks)
 
     def chosen(self, check: str, cases: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the cases of a check that the budget has."""
+        """Return the cases of a check that the budget allows."""
         if check in ("commits", "concurrency"):
             return cases if len(self.checks) == 1 or self.budget.concurrency else {}
         most = self.budget.refusals if check in ("bad-input", "engine-options") else None
@@ -299,7 +299,7 @@ def run_histories(
 
 
 def _over(played: int, seconds: float, budget: Budget, part: Part, tally: Tally) -> bool:
-    """Return whether a part has had its time; note with how many it ended."""
+    """Return whether a part's time is over; if so, note how many were played."""
     if played < part.share.least or seconds <= part.share.seconds:
         return False
     if part.short() and seconds <= budget.patience * part.share.seconds:
