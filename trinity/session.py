@@ -26,6 +26,7 @@ from trinity.spark.running import running_session, spark_runs
 from trinity.spi import (
     Capability,
     Column,
+    CommitOperation,
     CommitResult,
     Connector,
     ConnectorContext,
@@ -552,7 +553,7 @@ class Session:
                 return Table(self, full, connector.metadata.create_table(definition), connector)
 
             made = create_exclusively(self.external.excluding(full), create, drop, f"Table '{full}'")
-            log_commit(made.handle, "create", CommitResult(0))
+            log_commit(made.handle, CommitOperation.CREATE, CommitResult(0))
             if write:
                 insert_first_rows(made, write)
             return Table(self, full, dataclasses.replace(made.handle, id=None), connector)
@@ -756,7 +757,7 @@ class Session:
             pass  # a repair is for what cannot be read
         done = table.connector.metadata.repair(table.handle, version=version, dry_run=dry_run)
         if not (dry_run or done.skipped):
-            log_commit(table.handle, "repair", done)
+            log_commit(table.handle, CommitOperation.REPAIR, done)
         return done
 
     def maintain(self, schema: str | None = None, *, vacuum: str | None = None) -> list[Upkeep]:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from trinity.engine.feed.reader_position import ReaderPosition
 from trinity.errors import TrinityError
 from trinity.messages import value_text
-from trinity.spi import HistoryEntry, SplitSource
+from trinity.spi import CommitOperation, HistoryEntry, SplitSource
 
 Beginning = Literal["rows", "latest", "version", "timestamp"]
 _BEGINNINGS: Final = ("rows", "latest", "version", "timestamp")
@@ -121,7 +121,7 @@ def commits_behind(name: str, history: Sequence[HistoryEntry], start: Offset) ->
     version = start.version or 0
     first = version if start.begins else version + 1
     found = next((entry for entry in history if entry.version == version), None)
-    if found is None and (first != history[0].version or history[0].operation == "repair"):
+    if found is None and (first != history[0].version or history[0].operation == CommitOperation.REPAIR):
         raise _unreadable(name, history, start)
     if found is not None:
         start.check(name, found)
@@ -134,7 +134,7 @@ def _unreadable(name: str, history: Sequence[HistoryEntry], at: Offset) -> Trini
         ReaderPosition(at.version or 0).check_not_ahead(name, newest, "the stream", _REMEDY)
     if at.begins:
         message = f"no version {at.version} to begin with; its oldest readable one is {oldest}, its newest {newest}."
-    elif (at.version or 0) > oldest or history[0].operation == "repair":
+    elif (at.version or 0) > oldest or history[0].operation == CommitOperation.REPAIR:
         message = (
             f"no version {at.version} any more, which the stream has come to: it is none of those that led to the "
             f"newest, {newest}. The table was put back to an earlier state and written to since, so what changed in "

@@ -50,6 +50,7 @@ from trinity.spi.handles import (
 from trinity.spi.handles import no_such_version as no_such_version
 from trinity.spi.handles import version_at as version_at
 from trinity.spi.metadata import ConnectorMetadata
+from trinity.spi.operations import KEEPS_ROWS, CommitOperation
 from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.scan import NATIVE_FILE, NATIVE_ROW, NativeScan
 from trinity.spi.schema import (
@@ -131,9 +132,11 @@ __all__ = [
     "moment_of_append",
     "row_change_stamp",
     # handles and results
+    "CommitOperation",
     "CommitResult",
     "HistoryEntry",
     "InsertTableHandle",
+    "KEEPS_ROWS",
     "MergeTableHandle",
     "ReadScope",
     "RepairResult",

@@ -16,6 +16,7 @@ from trinity.calls import public
 from trinity.display import InNotebooks
 from trinity.errors import TrinityError
 from trinity.spi.files import DataFile, Deletes, RowOrder, arrival_order
+from trinity.spi.operations import KEEPS_ROWS
 from trinity.spi.scan import NativeScan
 from trinity.spi.schema import TableDefinition
 from trinity.spi.sink import RowChangeParadigm
@@ -382,11 +383,13 @@ class HistoryEntry:
     Attributes:
         version: what ``version=`` takes (L10).
         timestamp_ms: commit time, milliseconds since the epoch.
-        operation: ``create``, ``append``, ``compact``, ``alter``, ``vacuum`` or the format's own word.
+        operation: a :class:`CommitOperation`; for a commit of another engine the format's own word where none fits.
         details: ``added_files``, ``added_rows`` and ``removed_files``, each where the format knows it; and further
             facts of the format's own.
         commit: unique id of the commit. A table that is restored to an earlier state uses version numbers again; a
             stream notices that by this id. Empty for a format without such ids.
+        same_rows: True for a commit of another engine that is known to have left the rows as they were, where the
+            format's own word stands for it. Changes of such a commit are not looked for.
     """
 
     version: int
@@ -394,6 +397,12 @@ class HistoryEntry:
     operation: str
     details: Mapping[str, Any] = field(default_factory=dict)
     commit: str = ""
+    same_rows: bool = False
+
+    @property
+    def keeps_rows(self) -> bool:
+        """True for a commit that left the rows as they were (C3)."""
+        return self.same_rows or self.operation in KEEPS_ROWS
 
     @property
     def commit_id(self) -> str:

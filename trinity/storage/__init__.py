@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         stamps_missing,
         with_txn,
     )
-    from trinity.storage.conflicts import KEEPS_ROWS, FileChange
+    from trinity.storage.conflicts import FileChange
     from trinity.storage.entries import Entry, Stat
     from trinity.storage.errors import AlreadyExists, after_commit, asking_again, commit_unknown
     from trinity.storage.folder_names import no_table, table_taken
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyExists", "Attempt", "Cache", "Change", "CommitRaced", "DeletesFragment", "Entry", "FileChange",
-    "FolderCatalog", "FolderMetadata", "KEEPS_ROWS", "Location", "Newest", "ObjectStore", "ParquetSinkProvider",
-    "PositionDeletes", "RowChanges", "Stat", "TableVersion", "VersionedMetadata", "after_commit", "asking_again",
+    "FolderCatalog", "FolderMetadata", "Location", "Newest", "ObjectStore", "ParquetSinkProvider", "PositionDeletes",
+    "RowChanges", "Stat", "TableVersion", "VersionedMetadata", "after_commit", "asking_again",
     "check_still_there", "commit_change", "commit_loop", "commit_point", "commit_result", "commit_unknown",
     "delete_around", "delete_orphans", "folders_of", "identity_only", "next_timestamp_ms", "no_such_version",
     "no_table", "oldest_needed", "on_newest", "order_with", "repair_preview", "repair_result", "stamped",
@@ -57,7 +57,7 @@ _PLACES: Final = {
         "Attempt", "Change", "CommitRaced", "Newest", "RowChanges", "commit_change", "commit_loop", "commit_result",
         "next_timestamp_ms", "on_newest", "order_with", "stamps_missing", "with_txn",
     ),
-    "trinity.storage.conflicts": ("KEEPS_ROWS", "FileChange"),
+    "trinity.storage.conflicts": ("FileChange",),
     "trinity.storage.entries": ("Entry", "Stat"),
     "trinity.storage.errors": ("AlreadyExists", "after_commit", "asking_again", "commit_unknown"),
     "trinity.storage.folder_names": ("no_table", "table_taken"),

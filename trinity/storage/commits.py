@@ -25,6 +25,7 @@ from trinity.merge.properties import commit_timeout_s
 from trinity.merge.spec import merge_spec
 from trinity.spi import (
     STAMP,
+    CommitOperation,
     CommitResult,
     ConnectorMetadata,
     DataFile,
@@ -160,17 +161,12 @@ def checkpoint_step(interval: int, files: int) -> int:
     return interval << max(0, (files // (20 * interval)).bit_length() - 1)
 
 
-REPLACE: Final = "replace table"
-"""The operation that gives a table another definition, and other rows (L13)."""
-
-
 @dataclass(frozen=True)
 class Change:
     """What a statement commits, and what it saw of the table.
 
     Attributes:
-        operation: ``append``, ``merge``, ``truncate``, ``replace table``, ``compact`` or ``resolve``, as ``history()``
-            shows it.
+        operation: what it does to the table.
         table: the handle, pinned to the version that the statement saw.
         files: new files in their order, those of a sidecar among them.
         removed: paths of the files that they replace; where the table is emptied all live files.
@@ -182,7 +178,7 @@ class Change:
         replace_sidecar: whether the files of the present sidecar are removed.
     """
 
-    operation: str
+    operation: CommitOperation
     table: TableHandle
     files: Sequence[DataFile] = ()
     removed: frozenset[str] = frozenset()
@@ -196,25 +192,26 @@ class Change:
     @classmethod
     def of_insert(cls, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None) -> Change:
         """Return an append; arguments as in ``finish_insert``."""
-        return cls("append", insert.table, from_fragments(list(fragments)), txn=txn, insert=insert)
+        return cls(CommitOperation.APPEND, insert.table, from_fragments(list(fragments)), txn=txn, insert=insert)
 
     @classmethod
     def of_merge(cls, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None) -> Change:
         """Return a row change; arguments as in ``finish_merge``."""
         files, removed = from_merge_fragments(fragments)
-        return cls("merge", merge.table, files, removed, txn, insert=merge.insert, merge=merge)
+        return cls(CommitOperation.MERGE, merge.table, files, removed, txn, insert=merge.insert, merge=merge)
 
     @classmethod
     def of_replace(cls, merge: MergeTableHandle, fragments: Sequence[bytes]) -> Change:
         """Return the replacement of a table; arguments as in ``finish_replace``."""
         files = from_fragments(list(fragments))
-        return cls(REPLACE, merge.table, files, insert=merge.insert, merge=merge, replace_sidecar=True)
+        return cls(CommitOperation.REPLACE, merge.table, files, insert=merge.insert, merge=merge, replace_sidecar=True)
 
     @classmethod
     def of_rewrite(cls, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool) -> Change:
         """Return a compaction; arguments as in ``finish_rewrite``."""
         files, removed = from_fragments(list(fragments)), frozenset(f.path for f in rewrite.replaced)
-        return cls("compact", rewrite.table, files, removed, rewrite=rewrite, replace_sidecar=replace_sidecar)
+        made = cls(CommitOperation.COMPACT, rewrite.table, files, removed, rewrite=rewrite)
+        return replace(made, replace_sidecar=replace_sidecar)
 
     @property
     def written(self) -> TableDefinition | None:
@@ -310,11 +307,13 @@ class Attempt(ABC, Generic[_N]):
     def after(self, change: Change, version: int) -> None:
         """Do follow-up work that is not part of the commit. Its failures are not reported."""
 
-    def log_commit(self, operation: str, done: CommitResult, txn: TransactionId | None = None) -> CommitResult:
+    def log_commit(
+        self, operation: CommitOperation, done: CommitResult, txn: TransactionId | None = None
+    ) -> CommitResult:
         """Log a commit that has taken effect, and return its result.
 
         Args:
-            operation: what it did, as ``history()`` shows it.
+            operation: what it did.
             done: its result.
             txn: the application's transaction.
         """
@@ -333,21 +332,22 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
     if change.txn is not None and newest.txns.get(change.txn[0], -1) >= change.txn[1]:
         return CommitResult(newest.version, skipped=True)  # a retry, or one of an application that is further on (L4)
     counted = change.files
-    if change.operation in ("truncate", REPLACE):
+    truncates, replaces = (change.operation == o for o in (CommitOperation.TRUNCATE, CommitOperation.REPLACE))
+    if truncates or replaces:
         live = tuple(attempt.live())
-        counted = live if change.operation == "truncate" else counted
+        counted = live if truncates else counted
         change = replace(change, removed=frozenset(f.path for f in live))
     attempt.check_files(change)
     _check_not_replaced(change, newest)
     attempt.check_table(change)
     nothing = not (counted or change.txn)
-    if nothing and (change.operation == "append" or (change.operation == "truncate" and not attempt.has_sidecar())):
+    if nothing and (change.operation == CommitOperation.APPEND or (truncates and not attempt.has_sidecar())):
         return CommitResult(newest.version)
     if change.merge is not None:
         _check_unaltered(change.merge, newest)
-    if change.insert is not None and change.operation != REPLACE:
+    if change.insert is not None and not replaces:
         change.insert.check_demands(newest.definition)
-    if change.merge is not None and change.operation != REPLACE:
+    if change.merge is not None and not replaces:
         check_scope(change.merge, attempt.changes(change.merge), attempt.live(), change.removed)
     if change.rewrite is not None:
         check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
@@ -482,7 +482,7 @@ class RowChanges(ConnectorMetadata):
         return self.commit(Change.of_replace(merge, fragments))
 
     def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
-        return self.commit(Change("truncate", table, txn=txn, replace_sidecar=True))
+        return self.commit(Change(CommitOperation.TRUNCATE, table, txn=txn, replace_sidecar=True))
 
     def finish_rewrite(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool
@@ -492,8 +492,8 @@ class RowChanges(ConnectorMetadata):
     def finish_resolve(
         self, rewrite: RewriteTableHandle, fragments: Sequence[bytes], deletes: Sequence[bytes]
     ) -> CommitResult:
-        change = Change.of_rewrite(rewrite, fragments, replace_sidecar=True)
-        return self.commit(replace(change, operation="resolve", deletes=self.read_deletes(rewrite, deletes)))
+        change, marks = Change.of_rewrite(rewrite, fragments, replace_sidecar=True), self.read_deletes(rewrite, deletes)
+        return self.commit(replace(change, operation=CommitOperation.RESOLVE, deletes=marks))
 
     def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
         """Read the fragments of delete sinks; return one for each data file."""
@@ -615,7 +615,7 @@ class TableCommits(RowChanges):
             if (changed := change(attempt.newest.definition)) == attempt.newest.definition:
                 return True
             if (version := attempt.redefine(changed)) is not None:
-                attempt.log_commit("alter", CommitResult(version))
+                attempt.log_commit(CommitOperation.ALTER, CommitResult(version))
             return version is not None
 
         while not self.run_attempts(table, alter):
@@ -630,7 +630,7 @@ class TableCommits(RowChanges):
             check_still_there(table, files, attempt.files(newest))
             if (version := attempt.restore(then, definition)) is None:
                 return CommitResult(newest.version, skipped=True)
-            return attempt.log_commit("restore", commit_result(version, files))
+            return attempt.log_commit(CommitOperation.RESTORE, commit_result(version, files))
 
         return self.run_attempts(table, go_back)
 
@@ -641,7 +641,7 @@ class TableCommits(RowChanges):
 
         def forget(attempt: TableAttempt[Any]) -> bool:
             if (version := attempt.forget(oldest, older_than_ms)) is not None:
-                attempt.log_commit("vacuum", CommitResult(version))
+                attempt.log_commit(CommitOperation.VACUUM, CommitResult(version))
             return version is not None
 
         gone = delete_around(
@@ -696,13 +696,15 @@ class CommitLine:
         return " ".join(f"{name}={value}" for name, value in facts.items())
 
 
-def log_commit(table: TableHandle, operation: str, done: CommitResult, txn: TransactionId | None = None) -> None:
+def log_commit(
+    table: TableHandle, operation: CommitOperation, done: CommitResult, txn: TransactionId | None = None
+) -> None:
     """Log a commit that has taken effect. A failure to do so is logged, too, and the commit stands."""
     work = current_work()
     line = CommitLine(
         table.full_name,
         done.version,
-        operation,
+        str(operation),
         *(done.rows, done.files, done.bytes),
         time.perf_counter() - work.began,
         max(work.attempts, 1),

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.spi import DataFile, MergeTableHandle, RewriteTableHandle
-
-KEEPS_ROWS: Final = frozenset({"compact", "resolve"})
-"""Operations that change files but no rows (L3)."""
 
 
 @dataclass(frozen=True)

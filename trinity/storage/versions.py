@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.spi import (
+    KEEPS_ROWS,
+    CommitOperation,
     DataFile,
     HistoryEntry,
     InsertTableHandle,
@@ -43,7 +45,7 @@ from trinity.storage.commits import (
     on_newest,
     with_txn,
 )
-from trinity.storage.conflicts import KEEPS_ROWS, FileChange
+from trinity.storage.conflicts import FileChange
 from trinity.storage.entries import Entry
 from trinity.storage.errors import commit_unknown
 from trinity.storage.folder_names import table_taken
@@ -84,7 +86,7 @@ class TableVersion:
     @classmethod
     def first(cls, definition: TableDefinition) -> TableVersion:
         """Return version 0 of a new table."""
-        return cls(0, next_timestamp_ms(0), "create", definition.with_new_id(), commit=uuid.uuid4().hex)
+        return cls(0, next_timestamp_ms(0), CommitOperation.CREATE, definition.with_new_id(), commit=uuid.uuid4().hex)
 
     @property
     def version(self) -> int:
@@ -100,7 +102,7 @@ class TableVersion:
         definition = self.definition if change.merge is None else definition_after(change.merge, self.definition)
         return self.next(change.operation, definition=definition, files=files, txns=with_txn(self.txns, change.txn))
 
-    def next(self, operation: str, **changed: Any) -> TableVersion:
+    def next(self, operation: CommitOperation, **changed: Any) -> TableVersion:
         """Return the next version, with its own number, time and id.
 
         Args:
@@ -306,8 +308,9 @@ class VersionedMetadata(TableCommits):
             if preview := repair_preview(table, found.number, lost, version, dry_run=dry_run):
                 return preview
             at, number = next_timestamp_ms(found.timestamp_ms), newest + 1
-            made = replace(found, number=number, timestamp_ms=at, operation="repair", oldest=number)
-            self.commit_version(table, replace(made, commit=uuid.uuid4().hex))
+            repaired = replace(found, number=number, timestamp_ms=at, operation=CommitOperation.REPAIR, oldest=number)
+            made = replace(repaired, commit=uuid.uuid4().hex)
+            self.commit_version(table, made)
             return repair_result(commit_result(number, made.files), found.number, lost)
 
         return commit_loop(table.location, attempt)
@@ -353,7 +356,7 @@ class _Attempt(TableAttempt[TableVersion]):
         return self._put(self.newest.after(change))
 
     def redefine(self, definition: TableDefinition) -> int:
-        return self._put(self.newest.next("alter", definition=definition))
+        return self._put(self.newest.next(CommitOperation.ALTER, definition=definition))
 
     def at(self, version: int | None) -> TableVersion:
         return self.metadata.load_version(replace(self.table, version=version))
@@ -364,10 +367,12 @@ class _Attempt(TableAttempt[TableVersion]):
     def restore(self, then: TableVersion, definition: TableDefinition) -> int | None:
         if (then.files, definition) == (self.newest.files, self.newest.definition):
             return None
-        return self._put(self.newest.next("restore", definition=definition, files=then.files))
+        return self._put(self.newest.next(CommitOperation.RESTORE, definition=definition, files=then.files))
 
     def forget(self, oldest: int, older_than_ms: int) -> int | None:
-        return self._put(self.newest.next("vacuum", oldest=oldest)) if oldest > self.newest.oldest else None
+        if oldest <= self.newest.oldest:
+            return None
+        return self._put(self.newest.next(CommitOperation.VACUUM, oldest=oldest))
 
     def _put(self, made: TableVersion) -> int:
         self.metadata.commit_version(self.table, made)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from trinity.memory import MemoryConnector, MemoryFormat, MemoryMetadata
 from trinity.spi import (
     ColumnStats,
+    CommitOperation,
     CommitResult,
     Connector,
     ConnectorContext,
@@ -306,6 +307,13 @@ class HistoryWithoutTheNewest(MemoryMetadata):
         return super().history(table)[:-1] or super().history(table)
 
 
+class AppendsListedAsRewrites(MemoryMetadata):
+    """The history says of appends that they left the rows as they were (against C3)."""
+
+    def history(self, table: TableHandle) -> list[HistoryEntry]:
+        return [replace(e, same_rows=e.operation == CommitOperation.APPEND) for e in super().history(table)]
+
+
 # -- what is committed ----------------------------------------------------------------------------------
 
 
@@ -326,7 +334,7 @@ class CompactionUnderItsOwnNumber(_Written):
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
         known = {f.path for f in before.files}
-        new = version.number if version.operation == "compact" else None
+        new = version.number if version.operation == CommitOperation.COMPACT else None
         return replace(version, files=tuple(
             replace(f, commit=new) if new and f.path not in known else f for f in version.files
         ))  # fmt: skip
@@ -336,21 +344,21 @@ class CompactionForgetsTransactions(_Written):
     """A compaction forgets the recorded transactions (against L4)."""
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
-        return replace(version, txns={}) if version.operation == "compact" else version
+        return replace(version, txns={}) if version.operation == CommitOperation.COMPACT else version
 
 
 class VacuumForgetsTransactions(_Written):
     """A vacuum forgets the recorded transactions (against L4)."""
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
-        return replace(version, txns={}) if version.operation == "vacuum" else version
+        return replace(version, txns={}) if version.operation == CommitOperation.VACUUM else version
 
 
 class TruncateForgetsTransactions(_Written):
     """TRUNCATE forgets the recorded transactions (against L4)."""
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
-        return replace(version, txns={}) if version.operation == "truncate" else version
+        return replace(version, txns={}) if version.operation == CommitOperation.TRUNCATE else version
 
 
 class TenthForgetsTransactions(_Written):
@@ -448,7 +456,7 @@ class AppendUndoesDeletes(_Written):
     """The next append forgets which rows were deleted by position (against R1)."""
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
-        if version.operation != "append":
+        if version.operation != CommitOperation.APPEND:
             return version
         return replace(version, files=tuple(replace(f, deletes=None) for f in version.files))
 
@@ -457,15 +465,16 @@ class TruncateKeepsTombstones(_Written):
     """TRUNCATE leaves the tombstones (against M12)."""
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
-        kept = tuple(f for f in before.files if f.tier is Tier.SIDECAR) if version.operation == "truncate" else ()
-        return replace(version, files=(*version.files, *kept))
+        if version.operation != CommitOperation.TRUNCATE:
+            return version
+        return replace(version, files=(*version.files, *(f for f in before.files if f.tier is Tier.SIDECAR)))
 
 
 class RestoreKeepsLaterFiles(_Written):
     """A restore leaves the files that came later (against L11)."""
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
-        return replace(version, files=before.files) if version.operation == "restore" else version
+        return replace(version, files=before.files) if version.operation == CommitOperation.RESTORE else version
 
 
 class RemovedStaysRemoved(_Written):
@@ -474,7 +483,7 @@ class RemovedStaysRemoved(_Written):
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
         live = {f.path for f in before.files}
         kept = tuple(f for f in version.files if f.path in live)
-        return replace(version, files=kept) if version.operation == "restore" else version
+        return replace(version, files=kept) if version.operation == CommitOperation.RESTORE else version
 
 
 class RestoredFilesAreNew(_Written):
@@ -483,20 +492,20 @@ class RestoredFilesAreNew(_Written):
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
         live, new = {f.path for f in before.files}, version.number
         files = tuple(f if f.path in live else replace(f, commit=new) for f in version.files)
-        return replace(version, files=files) if version.operation == "restore" else version
+        return replace(version, files=files) if version.operation == CommitOperation.RESTORE else version
 
 
 class RestoreForgetsTransactions(_Written):
     """A restore forgets the transactions that were recorded since (against L11)."""
 
     def instead(self, version: TableVersion, before: TableVersion) -> TableVersion:
-        return replace(version, txns={}) if version.operation == "restore" else version
+        return replace(version, txns={}) if version.operation == CommitOperation.RESTORE else version
 
 
 class _InTwoSteps(MemoryMetadata):
     """Metadata that remove files in one version, and add others in the next."""
 
-    operation = ""
+    operation: CommitOperation
 
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
         if version.operation != self.operation:
@@ -522,13 +531,13 @@ class _InTwoSteps(MemoryMetadata):
 class CompactionInTwoSteps(_InTwoSteps):
     """A compaction removes files in one commit, and adds the new ones in the next (against L6)."""
 
-    operation = "compact"
+    operation = CommitOperation.COMPACT
 
 
 class MergeInTwoSteps(_InTwoSteps):
     """A row change removes files in one commit, and adds the new ones in the next (against L6)."""
 
-    operation = "merge"
+    operation = CommitOperation.MERGE
 
 
 class LastWriterWins(MemoryMetadata):
@@ -543,7 +552,7 @@ class LastWriterWins(MemoryMetadata):
 
     def commit(self, change: Any) -> CommitResult:
         pinned, newest = change.table.version, self._newest(change.table)
-        if change.operation == "append" and pinned is not None and pinned < newest.number:
+        if change.operation == CommitOperation.APPEND and pinned is not None and pinned < newest.number:
             del self._of(change.table)[pinned + 1 :]
         return super().commit(change)
 
@@ -683,14 +692,16 @@ class NothingIsAVersion(_Inserted):
 
     def inserted(self, insert: InsertTableHandle, fragments: list[bytes], txn: TransactionId | None) -> CommitResult:
         done = super().inserted(insert, fragments, txn)
-        return done if fragments or txn else _with_nothing(self, insert.table, "append")
+        return done if fragments or txn else _with_nothing(self, insert.table, CommitOperation.APPEND)
 
 
 class TruncatingNothingIsAVersion(MemoryMetadata):
     """TRUNCATE of an empty table makes a version (against M12)."""
 
     def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
-        return super().truncate(table, txn) if self._newest(table).files else _with_nothing(self, table, "truncate")
+        if self._newest(table).files:
+            return super().truncate(table, txn)
+        return _with_nothing(self, table, CommitOperation.TRUNCATE)
 
 
 class RestoringNothingIsAVersion(MemoryMetadata):
@@ -700,10 +711,10 @@ class RestoringNothingIsAVersion(MemoryMetadata):
         self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
     ) -> CommitResult:
         done = super().restore(table, change)
-        return _with_nothing(self, table, "restore") if done.skipped else done
+        return _with_nothing(self, table, CommitOperation.RESTORE) if done.skipped else done
 
 
-def _with_nothing(metadata: MemoryMetadata, table: TableHandle, operation: str) -> CommitResult:
+def _with_nothing(metadata: MemoryMetadata, table: TableHandle, operation: CommitOperation) -> CommitResult:
     """Commit a version that is as the newest one."""
     next_version = metadata.load_version(replace(table, version=None)).next(operation)
     metadata.write_version(table, next_version)
@@ -919,7 +930,7 @@ _METADATA: Final[tuple[type[MemoryMetadata], ...]] = (
     NullPartitionAsText, PartitionsStripped, NullTextIsNull, EmptyPartitionIsNull,
     PastIsNewest, PastByOne, PastHasPresentColumns,
     StaleSnapshot, NewestAsText, VacuumedVersionsAreTried, HistoryInSeconds, HistoryInAnotherZone,
-    HistoryWithoutTheNewest,
+    HistoryWithoutTheNewest, AppendsListedAsRewrites,
     CompactionUnderItsOwnNumber, CompactionForgetsTransactions, VacuumForgetsTransactions, TruncateForgetsTransactions,
     TenthForgetsTransactions, TransactionsOfAllTogether, ApplicationsWithoutCase, TransactionsInHalfTheBits,
     TransactionsAsFloats, TransactionsOfAllSchemas, DroppedTransactionsComeBack, RenamedTableForgetsTransactions,

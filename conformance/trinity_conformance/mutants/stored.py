@@ -9,7 +9,7 @@ from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.memory import MemoryMetadata
-from trinity.spi import TableDefinition, TableHandle
+from trinity.spi import CommitOperation, TableDefinition, TableHandle
 from trinity.storage import AlreadyExists, CommitRaced, ObjectStore, TableVersion
 
 _VERSIONS: Final = "_versions"
@@ -81,7 +81,7 @@ class ReplacedFilesGoFirst(StoredMetadata):
     """A compaction deletes the files that it replaces before it is committed (against L6)."""
 
     def write_version(self, table: TableHandle, version: TableVersion) -> None:
-        if version.operation == "compact":
+        if version.operation == CommitOperation.COMPACT:
             _, removed = version.difference(self.read_version(table, version.number - 1))
             ObjectStore(table.location).delete(removed)
         super().write_version(table, version)

@@ -11,7 +11,15 @@ from typing import Any, Final
 from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.loggers import logger
-from trinity.spi import CommitResult, DataFile, MergeTableHandle, RewriteTableHandle, TableDefinition, TableHandle
+from trinity.spi import (
+    CommitOperation,
+    CommitResult,
+    DataFile,
+    MergeTableHandle,
+    RewriteTableHandle,
+    TableDefinition,
+    TableHandle,
+)
 from trinity.storage import (
     Change,
     CommitRaced,
@@ -22,7 +30,7 @@ from trinity.storage import (
     order_with,
     stamps_missing,
 )
-from trinity.storage.commits import REPLACE, TableAttempt, definition_after
+from trinity.storage.commits import TableAttempt, definition_after
 from trinity_delta.actions import (
     TAG_OPERATION,
     Action,
@@ -49,12 +57,12 @@ from trinity_delta.state import State, domains_in_force, order_actions
 
 _log = logger("trinity.delta")
 _OPERATIONS: Final = {
-    "append": "Write",
-    "merge": "Update",
-    "truncate": "Truncate",
-    REPLACE: "Replace",
-    "compact": "Optimize",
-    "resolve": "Optimize",
+    CommitOperation.APPEND: "Write",
+    CommitOperation.MERGE: "Update",
+    CommitOperation.TRUNCATE: "Truncate",
+    CommitOperation.REPLACE: "Replace",
+    CommitOperation.COMPACT: "Optimize",
+    CommitOperation.RESOLVE: "Optimize",
 }
 """Operation of a statement -> operation of Delta's transaction."""
 
@@ -79,10 +87,11 @@ class DeltaAttempt(TableAttempt[State]):
         if change.written is not None:
             before = change.merge.before if change.merge is not None else None
             self._check_columns(change.table, before or change.written)
-        if change.operation in ("truncate", REPLACE) or (change.merge is not None and change.removed):
-            rewrites = change.operation == "merge" and bool(change.files)
+        empties = change.operation in (CommitOperation.TRUNCATE, CommitOperation.REPLACE)
+        if empties or (change.merge is not None and change.removed):
+            rewrites = change.operation == CommitOperation.MERGE and bool(change.files)
             check_removable(self.table, self.newest.metadata, rewrites=rewrites)
-        if change.operation == "resolve":
+        if change.operation == CommitOperation.RESOLVE:
             check_vectors(self.table, self.newest)
 
     def _check_columns(self, pinned: TableHandle, written: TableDefinition) -> None:
@@ -114,9 +123,10 @@ class DeltaAttempt(TableAttempt[State]):
         if changed:
             started.update(changed)
         actions = self._actions(change)
-        if not actions and change.operation == "compact":
+        if not actions and change.operation == CommitOperation.COMPACT:
             return self.newest.version
-        tags = {TAG_OPERATION: change.operation} if change.operation in ("resolve", REPLACE) else {}
+        unknown = change.operation in (CommitOperation.RESOLVE, CommitOperation.REPLACE)
+        tags = {TAG_OPERATION: change.operation.value} if unknown else {}
         return started.commit(actions, operation=_OPERATIONS[change.operation], tags=tags)
 
     def _update(self, change: Change) -> dict[str, Any]:
@@ -164,9 +174,9 @@ class DeltaAttempt(TableAttempt[State]):
 
     def _order(self, change: Change) -> list[Action]:
         state, definition, order = self.newest, self.newest.definition, self.newest.order
-        if change.operation == "append" and change.insert is not None:
+        if change.operation == CommitOperation.APPEND and change.insert is not None:
             order = order_with(change.insert, order, state.version, state.files.values)
-        elif change.operation == REPLACE:
+        elif change.operation == CommitOperation.REPLACE:
             order = order.folded(state.version)
         elif change.merge is not None and stamps_missing(change.merge.insert, definition):
             definition = definition.with_stamps()
@@ -221,7 +231,7 @@ class DeltaAttempt(TableAttempt[State]):
 
     def _record(self, needed: Mapping[str, str], settings: Mapping[str, str]) -> None:
         """Commit other settings, and log it."""
-        self.log_commit("alter", CommitResult(self._alter(needed, {"configuration": settings})))
+        self.log_commit(CommitOperation.ALTER, CommitResult(self._alter(needed, {"configuration": settings})))
 
     def _alter(self, needed: Mapping[str, str], change: Mapping[str, Any]) -> int:
         """Commit other values of fields of the ``metaData`` action, and return the version.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trinity.errors import TrinityError
-from trinity.spi import CommitResult, NewerMetadata, RepairResult, TableHandle
+from trinity.spi import CommitOperation, CommitResult, NewerMetadata, RepairResult, TableHandle
 from trinity.storage import commit_loop, commit_result, repair_preview, repair_result
 from trinity_delta.actions import TAG_OPERATION
 from trinity_delta.adopt import is_own, on_record
@@ -56,7 +56,7 @@ def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> Com
             return CommitResult(state.version)
         started = OwnTransaction(newest, state, snapshots, domains_in_force(newest, state))
         started.update({"configuration": settings})
-        version = started.commit((), operation="Optimize", tags={TAG_OPERATION: "repair"})
+        version = started.commit((), operation="Optimize", tags={TAG_OPERATION: CommitOperation.REPAIR.value})
         return commit_result(version, state.files.values())
 
     return commit_loop(table.location, attempt)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from trinity.errors import TrinityError
 from trinity.limits import Limit
 from trinity.loggers import logger
-from trinity.spi import HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
+from trinity.spi import CommitOperation, HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
 from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, version_at
 from trinity.storage.readable import newest_readable
 from trinity_delta.actions import (
@@ -441,6 +441,8 @@ def _missing(store: ObjectStore, state: State) -> str | None:
 
 
 _ALTERS: Final = frozenset({"RENAME COLUMN", "SET TBLPROPERTIES", "UPDATE SCHEMA"})
+_SAME_ROWS: Final = frozenset({"optimize", "vacuum start", "vacuum end"})
+"""Words of ``history()`` for commits of other engines that left the rows as they were."""
 
 
 def _history_entry(version: int, actions: list[dict[str, Any]]) -> HistoryEntry:
@@ -449,37 +451,39 @@ def _history_entry(version: int, actions: list[dict[str, Any]]) -> HistoryEntry:
     info = found.get("commitInfo", [{}])[0]
     added, removed = found.get("add", []), found.get("remove", [])
     known = [rows for action in added if (rows := rows_of(action.get("stats"))) is not None]
+    operation = _operation(version, found, str(info.get("operation", "")))
     return HistoryEntry(
         version,
         committed_ms(info),
-        _operation(version, found, str(info.get("operation", ""))),
+        operation,
         {
             "added_files": len(added),
             **({} if len(known) < len(added) else {"added_rows": sum(known)}),
             "removed_files": len(removed),
         },
         commit_id(found),
+        same_rows=operation in _SAME_ROWS,
     )
 
 
 def _operation(version: int, found: Mapping[str, list[Any]], operation: str) -> str:
     """Return Trinity's name for what a commit did; Delta's own name for a commit of another engine."""
     if version == 0:
-        return "create"
+        return CommitOperation.CREATE
     if operation == "WRITE" and "remove" not in found:
-        return "append"
+        return CommitOperation.APPEND
     added = found.get("add", [])
     if operation == "UPDATE" and all(map(_by_trinity, added)):  # an UPDATE of Delta's own adds files
-        return "merge"
+        return CommitOperation.MERGE
     tags = found.get("commitInfo", [{}])[0].get("tags")
     if isinstance(tags, dict) and (named := tags.get(TAG_OPERATION)) is not None:
         return str(named)
     if operation == "OPTIMIZE" and ("domainMetadata" in found or any(map(_by_trinity, added))):
-        return "compact"
+        return CommitOperation.COMPACT
     if operation in _ALTERS:
-        return "alter"
+        return CommitOperation.ALTER
     if any(d["domain"] == VACUUM_DOMAIN for d in found.get("domainMetadata", [])):
-        return "vacuum"
+        return CommitOperation.VACUUM
     return operation.lower()
 
 

@@ -27,7 +27,7 @@ from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, Tabl
 from pyiceberg.utils.properties import property_as_bool
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, MergeTableHandle, RowOrder, TableDefinition
+from trinity.spi import CommitOperation, DataFile, MergeTableHandle, RowOrder, TableDefinition
 from trinity.storage import (
     Change,
     CommitRaced,
@@ -38,7 +38,7 @@ from trinity.storage import (
     order_with,
     stamps_missing,
 )
-from trinity.storage.commits import REPLACE, TableAttempt, definition_after
+from trinity.storage.commits import TableAttempt, definition_after
 from trinity.storage.location import local_path
 from trinity.storage.parquet_sink import is_sink_file
 from trinity_iceberg.adopt import check_own_writable
@@ -98,16 +98,17 @@ class IcebergAttempt(TableAttempt[State]):
         state, summary = self.newest, txn_summary(self.newest, change.txn)
         if change.insert is None:
             return self._truncated(change, summary)
-        if change.operation == REPLACE:
+        if change.operation == CommitOperation.REPLACE:
             return self._replaced(change)
         added = named_now(change.files, change.insert.definition, state.loaded)
         if change.merge is None:
             order = None
             if state.definition.stamped:
                 order = order_with(change.insert, order_of(state.metadata), state.version, self.live)
-            return SnapshotChange("append", added, summary=summary, order=order)
+            return SnapshotChange(CommitOperation.APPEND, added, summary=summary, order=order)
         first = stamps_missing(change.insert, state.definition)  # the first order to remember
-        merged = SnapshotChange("merge", added, change.removed, summary, order=RowOrder() if first else None)
+        order = RowOrder() if first else None
+        merged = SnapshotChange(CommitOperation.MERGE, added, change.removed, summary, order=order)
         after = definition_after(change.merge, state.definition)
         if after == state.definition:
             return merged
@@ -119,7 +120,7 @@ class IcebergAttempt(TableAttempt[State]):
         name, updates = put_index(FileIndex(), store, metadata) if self.has_sidecar() else (None, ())
         summary = {**({INDEX: name} if name else {}), **summary}
         order = folded_order(metadata, self.newest.version)
-        return SnapshotChange("truncate", (), change.removed, summary, updates, order=order)
+        return SnapshotChange(CommitOperation.TRUNCATE, (), change.removed, summary, updates, order=order)
 
     def _replaced(self, change: Change) -> SnapshotChange:
         assert change.merge is not None
@@ -131,7 +132,7 @@ class IcebergAttempt(TableAttempt[State]):
         updates = (*definition_updates(metadata, state.definition, after), *partitions)
         return replace(
             emptied,
-            operation=REPLACE,
+            operation=CommitOperation.REPLACE,
             added=change.files,
             updates=(*updates, *emptied.updates),
             requirements=same_schema(metadata),
@@ -143,7 +144,7 @@ class IcebergAttempt(TableAttempt[State]):
         written, metadata, store = change.rewrite.definition, self.newest.metadata, ObjectStore(self.table.location)
         added = named_now(change.rows, written, self.newest.loaded)
         if written.external:  # rows are ordered by the sequence number of the new files
-            return SnapshotChange("compact", added, change.removed)
+            return SnapshotChange(CommitOperation.COMPACT, added, change.removed)
         index = open_index(store, carried_facts(metadata).get(INDEX))
         sidecar = change.sidecar if change.replace_sidecar else index.sidecar
         name, updates = put_index(index.rewritten(store, change.removed, change.rows, sidecar), store, metadata)
@@ -162,7 +163,8 @@ class IcebergAttempt(TableAttempt[State]):
         state = self.newest
         check_names(state.definition, definition, state.loaded.spec())
         updates = definition_updates(state.metadata, state.definition, definition)
-        return self._put(SnapshotChange("alter", updates=updates, requirements=same_schema(state.metadata)))
+        requirements = same_schema(state.metadata)
+        return self._put(SnapshotChange(CommitOperation.ALTER, updates=updates, requirements=requirements))
 
     def at(self, version: int | None) -> State:
         return self.newest.at(replace(self.table, version=version))
@@ -186,7 +188,7 @@ class IcebergAttempt(TableAttempt[State]):
         if definition.replaced != state.definition.replaced:
             updates += spec_updates(metadata, definition, evolved_schema(metadata, state.definition, definition))[1]
         change = SnapshotChange(
-            "restore",
+            CommitOperation.RESTORE,
             summary={} if index is None else {INDEX: index},
             updates=updates,
             requirements=same_schema(metadata),
@@ -212,7 +214,7 @@ class SnapshotChange:
     """The changes from one snapshot to the next.
 
     Attributes:
-        operation: Trinity's name for the operation, as ``history()`` shows it.
+        operation: what it does to the table.
         added: new files; those with a commit number keep it as their sequence number (K6).
         removed: absolute paths of live files that are replaced.
         summary: entries of the snapshot summary, in addition to those carried forward.
@@ -225,7 +227,7 @@ class SnapshotChange:
         restored: the earlier snapshot whose files are the table's again (L11); None for any other change.
     """
 
-    operation: str
+    operation: CommitOperation
     added: Sequence[DataFile] = ()
     removed: frozenset[str] = frozenset()
     summary: Mapping[str, str] = field(default_factory=dict)
@@ -259,8 +261,8 @@ class _Producer:
             raise
         try:
             recorded = on_record(self.metadata, self.sequence, self._own_summary(change), change.updates)
-            expires = change.operation == "append" and not change.updates and AGE in self.metadata.properties
-            expired = expiry_due(self.metadata) if expires else ()
+            appends = change.operation == CommitOperation.APPEND and not change.updates
+            expired = expiry_due(self.metadata) if appends and AGE in self.metadata.properties else ()
             updates = (*change.updates, *recorded, *expired, *self._append(snapshot))
             commit_updates(
                 self.table,
@@ -312,7 +314,7 @@ class _Producer:
         return Summary(operation=_operation(change), **found.additional_properties)
 
     def _own_summary(self, change: SnapshotChange) -> dict[str, str]:
-        own = {OPERATION: change.operation, **carried_facts(self.metadata), **change.summary}
+        own = {OPERATION: change.operation.value, **carried_facts(self.metadata), **change.summary}
         if change.order or ORDER in own:
             order = change.order or order_of(self.metadata)
             own[ORDER] = replace(order, through=self.sequence).to_json()

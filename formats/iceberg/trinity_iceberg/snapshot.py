@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from trinity.spi import DataFile, HistoryEntry, SplitSource, TableHandle, arrival_order
+from trinity.spi import CommitOperation, DataFile, HistoryEntry, SplitSource, TableHandle, arrival_order
 from trinity.storage import Cache, FileChange, ObjectStore
 from trinity.storage.location import local_path
 from trinity_iceberg.adopt import check_own_readable, check_partition_values
@@ -81,7 +81,8 @@ class Snapshots:
     def history(self, table: Table) -> list[HistoryEntry]:
         """Return the entries of the readable versions, oldest first."""
         entries = [_history_entry(snapshot) for snapshot in lineage(table.metadata)]
-        return entries or [HistoryEntry(0, table.metadata.last_updated_ms, "create", commit=_commit_of(None))]
+        made_ms = table.metadata.last_updated_ms
+        return entries or [HistoryEntry(0, made_ms, CommitOperation.CREATE, commit=_commit_of(None))]
 
     def changes(self, pinned: TableHandle, newest: State) -> list[FileChange] | None:
         """Return the commits since a version, without compactions; None if the version expired, or was rolled back.
@@ -97,7 +98,7 @@ class Snapshots:
         return [
             self._file_change(pinned, newest, before, after)
             for before, after in pairwise(chain[versions.index(pinned.version) :])
-            if not _is_compaction(after)
+            if not _history_entry(after).keeps_rows
         ]
 
     def _file_change(self, pinned: TableHandle, newest: State, before: Snapshot, after: Snapshot) -> FileChange:
@@ -179,7 +180,8 @@ def _history_entry(snapshot: Snapshot) -> HistoryEntry:
     """Return the entry of ``history()`` for a commit."""
     details = {"snapshot_id": snapshot.snapshot_id, **_details(snapshot)}
     commit = _commit_of(snapshot)
-    return HistoryEntry(version_of(snapshot), snapshot.timestamp_ms, _operation(snapshot), details, commit)
+    same_rows = snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
+    return HistoryEntry(version_of(snapshot), snapshot.timestamp_ms, _operation(snapshot), details, commit, same_rows)
 
 
 def _commit_of(snapshot: Snapshot | None) -> str:
@@ -191,14 +193,8 @@ def _operation(snapshot: Snapshot) -> str:
     """Return the operation of a commit: Trinity's name, or Iceberg's for commits of other engines."""
     summary = snapshot.summary
     if summary is None:
-        return "append"
+        return CommitOperation.APPEND
     return summary.additional_properties.get(OPERATION, summary.operation.value)
-
-
-def _is_compaction(snapshot: Snapshot) -> bool:
-    """Return whether a commit, of any engine, left the rows as they were."""
-    replaces = snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
-    return replaces or _operation(snapshot) == "compact"
 
 
 def _details(snapshot: Snapshot) -> dict[str, int]:

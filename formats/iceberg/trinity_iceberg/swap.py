@@ -32,6 +32,7 @@ from pyiceberg.utils.properties import property_as_bool
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from trinity.errors import TrinityError, first_line, system_code
+from trinity.spi import CommitOperation
 from trinity.storage import CommitRaced, after_commit, asking_again, commit_point, commit_unknown, table_taken
 from trinity_iceberg.carried import OPERATION
 from trinity_iceberg.names import identifier_of, load_table
@@ -103,7 +104,8 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
             return transaction.commit_transaction().metadata
 
     try:
-        with transaction.update_snapshot(snapshot_properties={OPERATION: "create"}).fast_append():
+        made = {OPERATION: CommitOperation.CREATE.value}
+        with transaction.update_snapshot(snapshot_properties=made).fast_append():
             pass
         return _commit_until_known(catalog, identifier_of(*name[1:]), attempt, lambda now: now.table_uuid == own)
     except CommitRaced as error:

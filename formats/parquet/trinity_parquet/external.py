@@ -14,6 +14,7 @@ from trinity.errors import TrinityError
 from trinity.spi import (
     NATIVE_FILE,
     NATIVE_ROW,
+    CommitOperation,
     CommitResult,
     DataFile,
     HistoryEntry,
@@ -62,7 +63,7 @@ class FolderTable(SingleTable):
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         listing = self._listing(replace(table, version=None))
         details = {"added_files": len(listing.files), "added_rows": sum(f.rows for f in listing.files)}
-        return [HistoryEntry(listing.version, listing.version, "append", details, listing.id)]
+        return [HistoryEntry(listing.version, listing.version, CommitOperation.APPEND, details, listing.id)]
 
     # -- appends ------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, TableDefinition
+from trinity.spi import CommitOperation, DataFile, TableDefinition
 from trinity.storage import ObjectStore, PositionDeletes, TableVersion
 
 LOG = "_trinity/log"
@@ -118,7 +118,7 @@ class Manifest:
 
 def begins(version: TableVersion | Manifest) -> bool:
     """Return whether a version's manifest names everything, so that no earlier one is read."""
-    return version.operation in ("create", "repair")
+    return version.operation in (CommitOperation.CREATE, CommitOperation.REPAIR)
 
 
 def to_checkpoint(store: ObjectStore, version: TableVersion) -> bytes:

@@ -10,8 +10,8 @@ from typing import Final
 
 from trinity.errors import TrinityError
 from trinity.loggers import logger
-from trinity.spi import HistoryEntry, TableHandle
-from trinity.storage import KEEPS_ROWS, Cache, FileChange, Location, ObjectStore, Stat, TableVersion, version_at
+from trinity.spi import KEEPS_ROWS, HistoryEntry, TableHandle
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, TableVersion, version_at
 from trinity_parquet.manifest import (
     LOG,
     NEWEST,

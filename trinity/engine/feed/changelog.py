@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from trinity.engine.feed.shape import FeedMode
-from trinity.engine.feed.steps import keeps_rows
 from trinity.errors import TrinityError
 from trinity.merge.properties import ChangelogProducer, changelog_producer
-from trinity.spi import HistoryEntry, TableDefinition
+from trinity.spi import CommitOperation, HistoryEntry, TableDefinition
 from trinity.storage import Entry, Location
 from trinity.storage.changelog import CHANGELOG, Changelog, StoredChanges
-from trinity.storage.commits import REPLACE
 from trinity.target import Target
+
+_SHOWN: Final = frozenset({CommitOperation.COMPACT, CommitOperation.REPLACE, CommitOperation.RESTORE})
+"""Commits that a feed of full compactions looks at: the last two may have replaced the table."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class TableChangelog:
     def _empty(self, entry: HistoryEntry) -> bool:
         """Return True for a commit that shows no changes, whatever it did."""
         if self.producer is ChangelogProducer.FULL_COMPACTION:
-            return entry.operation not in ("compact", REPLACE, "restore")  # the last two may have replaced the table
-        return keeps_rows(entry)
+            return entry.operation not in _SHOWN
+        return entry.keeps_rows
 
 
 def found_changes(

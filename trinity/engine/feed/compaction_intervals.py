@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from trinity.engine.feed.interval import Interval
-from trinity.engine.feed.steps import another_table, keeps_rows, makes_another
+from trinity.engine.feed.steps import another_table, makes_another
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, HistoryEntry, Tier
+from trinity.spi import CommitOperation, DataFile, HistoryEntry, Tier
 from trinity.target import Target
 
-_DEFINES: Final = frozenset({"create", "alter"})
-"""Operations of ``history()`` that concern columns and properties alone."""
+_DEFINES: Final = frozenset({CommitOperation.CREATE, CommitOperation.ALTER})
+"""Operations that concern columns and properties alone."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def starting_commit(target: Target, history: Sequence[HistoryEntry], version: in
 
 def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], index: int) -> bool:
     """Return True when a commit folded everything into a new base."""
-    if history[index].operation != "compact":
+    if history[index].operation != CommitOperation.COMPACT:
         return False
     after = target.splits(history[index].version)
     if not index:  # the version that it replaced is not known any more
@@ -81,7 +81,7 @@ def commits_since_full_compaction(target: Target, at_most: int) -> int:
     for index in range(len(history) - 1, -1, -1):
         if found == at_most or _ends_interval(target, history, index):
             break
-        found += not keeps_rows(history[index]) and history[index].operation not in _DEFINES
+        found += not history[index].keeps_rows and history[index].operation not in _DEFINES
     return found
 
 
@@ -95,7 +95,7 @@ def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int
     for index in range(end - 1, -1, -1):
         if _ends_interval(target, history, index):
             return index + 1
-    return 0 if history[0].operation == "create" else None
+    return 0 if history[0].operation == CommitOperation.CREATE else None
 
 
 def _vacuumed(target: Target, history: Sequence[HistoryEntry], version: int) -> TrinityError:

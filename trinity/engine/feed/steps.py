@@ -11,13 +11,9 @@ from typing import Final
 from trinity.engine.feed.interval import Interval
 from trinity.engine.reading.plan import order_is_lost
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, Deletes, HistoryEntry, SplitSource, Tier
-from trinity.storage import KEEPS_ROWS
-from trinity.storage.commits import REPLACE
+from trinity.spi import CommitOperation, DataFile, Deletes, HistoryEntry, SplitSource, Tier
 from trinity.target import Target
 
-_KEEPS_ROWS: Final = KEEPS_ROWS | {"optimize", "replace", "vacuum", "vacuum start", "vacuum end"}
-"""Operations of ``history()``, Trinity's and the formats' own, that leave the rows as they were (C3)."""
 FIRST: Final = -1
 """The moment of a run of appends before the first of them; the others are versions."""
 
@@ -78,7 +74,7 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
         TrinityError: INVALID_ARGUMENTS for the oldest readable version, unless it made the table: the version before it
             is not known; NOT_SUPPORTED where the table was replaced in between, and as of `splits_within`.
     """
-    if before is None and entries and entries[0].operation != "create":
+    if before is None and entries and entries[0].operation != CommitOperation.CREATE:
         raise TrinityError(
             "INVALID_ARGUMENTS",
             f"Changes of table '{target.name}' in version {entries[0].version}, its oldest readable one, are not known "
@@ -87,7 +83,7 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
     splits = cache(partial(splits_within, target))
     found = []
     for earlier, later in pairwise([before, *entries]):
-        if later is None or keeps_rows(later):
+        if later is None or later.keeps_rows:
             continue
         after = splits(later.version)
         known = splits(earlier.version) if earlier else replace(after, files=(), sidecar=(), native=None)
@@ -117,15 +113,10 @@ def splits_within(target: Target, version: int) -> SplitSource:
         ) from error
 
 
-def keeps_rows(entry: HistoryEntry) -> bool:
-    """Return True for a commit that left the rows as they were (C3)."""
-    return entry.operation.lower() in _KEEPS_ROWS
-
-
 def makes_another(target: Target, history: Sequence[HistoryEntry], index: int) -> bool:
     """Return True for a commit that replaced the table, or restored the one before it (L13)."""
-    if history[index].operation != "restore" or not index:
-        return history[index].operation == REPLACE
+    if history[index].operation != CommitOperation.RESTORE or not index:
+        return history[index].operation == CommitOperation.REPLACE
     try:
         before, after = (target.splits(entry.version).definition for entry in history[index - 1 : index + 1])
     except TrinityError as error:

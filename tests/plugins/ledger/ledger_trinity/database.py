@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, HistoryEntry, TableDefinition
+from trinity.spi import KEEPS_ROWS, DataFile, HistoryEntry, TableDefinition
 from trinity.storage import (
-    KEEPS_ROWS,
     CommitRaced,
     FileChange,
     Location,

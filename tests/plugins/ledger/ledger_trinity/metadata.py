@@ -12,6 +12,7 @@ from ledger_trinity.attempt import LedgerAttempt
 from ledger_trinity.database import Database
 from trinity.errors import TrinityError
 from trinity.spi import (
+    CommitOperation,
     CommitResult,
     DataFile,
     HistoryEntry,
@@ -117,7 +118,7 @@ class LedgerMetadata(RowChanges):
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
         def alter(attempt: LedgerAttempt) -> None:
             if (changed := change(attempt.newest.definition)) != attempt.newest.definition:
-                attempt.put_version(attempt.newest.next("alter", definition=changed))
+                attempt.put_version(attempt.newest.next(CommitOperation.ALTER, definition=changed))
 
         self._on_newest(table, alter)
 
@@ -211,7 +212,7 @@ class LedgerMetadata(RowChanges):
             check_still_there(table, then.files, newest.files)
             if (then.files, definition) == (newest.files, newest.definition):
                 return CommitResult(newest.number, skipped=True)
-            restored = newest.next("restore", definition=definition, files=then.files)
+            restored = newest.next(CommitOperation.RESTORE, definition=definition, files=then.files)
             return commit_result(attempt.put_version(restored), then.files)
 
         return self._on_newest(table, go_back)
