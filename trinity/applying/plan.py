@@ -40,7 +40,7 @@ SEQUENCE: Final = "_trinity_sequence"
 DELETE: Final = "_trinity_delete"
 """BOOLEAN: whether the event deletes its row."""
 WHERE: Final = "apply_changes"
-"""What assigns the events' values to columns, for messages."""
+"""Name of the operation that assigns the events' values to columns, for messages."""
 _BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal"})
 """Types whose values in Python compare as the files' statistics do."""
 
@@ -59,11 +59,11 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True)
 class HistoryPlan:
-    """How events become versions in one version of a target.
+    """A plan by which events become versions of rows, in one version of a target.
 
     Attributes:
         table: the target.
-        splits: its version.
+        splits: the version of the target.
         arguments: the arguments of ``apply_changes``; their columns are the target's, apart from case.
     """
 

@@ -294,7 +294,7 @@ class Work:
 
     Attributes:
         began: when it began, by :func:`time.perf_counter`.
-        moment: when it began, by the calendar: what CURRENT_TIMESTAMP is in all of it.
+        moment: date and time at which it began, the value of CURRENT_TIMESTAMP in all of it.
         executor: ``spark`` once Spark has taken a part in it; else ``local``.
         attempts: attempts at a commit, since the last one that took effect.
     """

@@ -51,7 +51,10 @@ def fields_of(columns: Sequence[Column]) -> str:
 
 
 def failing(code: str, message: str, kind: str) -> str:
-    """Return Spark SQL of a value of a type that fails with a TrinityError; a NULL in the message is left out."""
+    """Return Spark SQL that has the type ``kind``, and always raises a TrinityError.
+
+    ``message`` is a list of Spark SQL expressions, of which NULLs are left out.
+    """
     return f"CAST(raise_error(concat_ws('', '{code}: ', {message})) AS {kind})"
 
 

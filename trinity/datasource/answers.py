@@ -52,7 +52,7 @@ class Tables(Protocol):
 
     @property
     def external(self) -> ExternalFolders:
-        """Its external tables."""
+        """The session's external tables."""
         ...
 
     def table(self, name: str) -> Target:

@@ -28,7 +28,7 @@ class RowError(Exception):
 
     @staticmethod
     def prefix(row: int, count: int) -> str:
-        """Return the beginning of its message."""
+        """Return the beginning of the error's message."""
         return f"Row {row} of {count}: "
 
 

@@ -16,7 +16,7 @@ _PAIRS: Final = (
     ("append", "compact"), ("merge", "merge"), ("add", "delete"), ("append", "truncate"), ("append", "alter"),
 )  # fmt: skip
 _STOPS: Final = (5, 4, 3, 2, 1, 0)
-"""The first action stands still after so many operations that change something. Most formats commit by the fifth."""
+"""Numbers of changing operations after which the first action stands still. Most formats commit by the fifth."""
 _DATA: Final = 3
 """Number of operations that write an append's data file, without the last one."""
 _READS: Final = 5

@@ -38,7 +38,7 @@ Tuple: TypeAlias = tuple[tuple[Any, ...], ...]
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one row contributes to a column with a function.
+    """The contribution of one row to a column with a function.
 
     Attributes:
         order: its place among the others: (group sequence, fold order), or fold order alone.
@@ -252,7 +252,7 @@ class PartialUpdateFold(Fold):
                 self.retract_from_group(group, sequence, version)
 
     def retract_from_group(self, group: Group, sequence: Tuple, version: Version) -> None:
-        """Take the part of a retract that a group sees."""
+        """Apply a retract to the columns of one group."""
         accepted = self.accepts(group, sequence)
         for name in group.columns:
             if self.shape.function_of(name):
@@ -294,7 +294,7 @@ class PartialUpdateFold(Fold):
         return True
 
     def raise_thresholds(self, version: Version) -> None:
-        """Raise the thresholds that a retract is not below."""
+        """Raise each group's threshold to the sequence of a retract that is greater."""
         for group, threshold in self.thresholds.items():
             self.situations["raised threshold"] += self.sequence_of(group, version) > threshold
             self.thresholds[group] = max(threshold, self.sequence_of(group, version))

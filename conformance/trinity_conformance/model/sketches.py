@@ -45,7 +45,7 @@ class _Union(Function):
 
 
 class ThetaSketch(_Union):
-    """theta_sketch: union."""
+    """theta_sketch: the union of sketches."""
 
     def union(self, one: bytes, other: bytes) -> bytes:
         both = datasketches.theta_union(_LG_K)
@@ -55,7 +55,7 @@ class ThetaSketch(_Union):
 
 
 class HllSketch(_Union):
-    """hll_sketch: union."""
+    """hll_sketch: the union of sketches."""
 
     def union(self, one: bytes, other: bytes) -> bytes:
         both = datasketches.hll_union(_LG_K)
@@ -65,14 +65,14 @@ class HllSketch(_Union):
 
 
 class Rbm32(_Union):
-    """rbm32: or."""
+    """rbm32: the union of bitmaps of 32-bit numbers."""
 
     def union(self, one: bytes, other: bytes) -> bytes:
         return bytes((pyroaring.BitMap.deserialize(one) | pyroaring.BitMap.deserialize(other)).serialize())
 
 
 class Rbm64(_Union):
-    """rbm64: or."""
+    """rbm64: the union of bitmaps of 64-bit numbers."""
 
     def union(self, one: bytes, other: bytes) -> bytes:
         return bytes((pyroaring.BitMap64.deserialize(one) | pyroaring.BitMap64.deserialize(other)).serialize())

@@ -123,21 +123,21 @@ class Model:
     # Compaction, vacuum and a restart change nothing (L3). The self-test's mutants do otherwise.
 
     def compact(self, full: bool) -> None:
-        """Change no read; a full compaction ends a round (C6)."""
+        """Model a compaction: it changes no read; a full one ends a round (C6)."""
         if full:
             self.cuts.append(len(self.commits))
 
     def resolve(self) -> None:
-        """Change no read (R1)."""
+        """Model a resolve: it changes no read (R1)."""
 
     def vacuum(self) -> None:
-        """Change no read."""
+        """Model a vacuum: it changes no read."""
 
     def reopen(self) -> None:
-        """Change no read."""
+        """Model a new session: it changes no read."""
 
     def alter(self, kind: str, columns: Sequence[str]) -> None:
-        """Change no read, except that a column that another one replaces loses its values, or has its DEFAULT."""
+        """Model a change of columns: reads change only where a column is replaced, by NULLs or by its DEFAULT."""
         if kind in ("blank", "default"):
             self.blanked += [(len(self.commits), column) for column in columns]
         if kind == "default" and (rows := self.merged()):

@@ -30,7 +30,7 @@ class Kill:
     Attributes:
         mutant: its name.
         fault: what is wrong with it, and the rule.
-        number: the history that found it, or -1.
+        number: number of the history that found it; -1 if none did.
         check: id of the check that failed.
         steps: steps of the shrunk history.
         rows: row versions of the shrunk history.

@@ -45,7 +45,7 @@ CASES_OF: Final[Mapping[str, tuple[Cases, Player]]] = {
 
 
 def case_of(case: Case) -> Any:
-    """Return what the suite has under a case's name. Raises ValueError where this version of it has no such case."""
+    """Return the check, or its data, of a case by its name. Raises ValueError if this version has no such case."""
     cases, _ = CASES_OF.get(case.check, ({}, None))
     if case.name not in cases:
         raise ValueError(f"this version of the suite has no case '{case.name}' of '{case.check}'")
@@ -56,7 +56,7 @@ def play_case(subject: TrinitySubject, case: Case) -> None:
     """Play a case on each executor.
 
     Raises:
-        NonConformance: what differed first.
+        NonConformance: the first difference.
         ValueError: as :func:`case_of`.
     """
     found = case_of(case)

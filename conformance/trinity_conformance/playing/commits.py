@@ -36,7 +36,7 @@ _MANY: Final = 1000
 _ONE_WRITER: Final = {"commit.retry.timeout": "0 seconds"}
 """A commit that reports a lost race fails at once, as there is no other writer."""
 _COMMITS: Final = 12
-"""Commits after which numbers have two digits, and a log may have been summed up."""
+"""Number of commits: enough for version numbers of two digits, and for a checkpoint of a format's log."""
 _SHARED: Final = "shared-prefix-of-sixty-four-characters-and-more-so-that-it-is-cut"
 _BOUNDS: Final[Mapping[str, tuple[Json, ...]]] = {
     "string": (

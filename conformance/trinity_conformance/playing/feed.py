@@ -127,7 +127,7 @@ def _check_rounds(played: Played, feed: Sequence[Changed]) -> None:
 
 
 def _end_of_round(model: Model, start: int, cuts: Sequence[tuple[int, bool]], found: list[Changed]) -> int | None:
-    """Return the place of the compaction at which such changes end; None if there is none."""
+    """Return the place in ``cuts`` of the compaction at which the changes in ``found`` end; None if none fits."""
     shown = Counter((c.kind, _form(model, c.row)) for c in found)
     for place, (commits, full) in enumerate(cuts):
         wanted = Counter((c.kind, _form(model, c.row)) for c in model.between(start, commits, None))

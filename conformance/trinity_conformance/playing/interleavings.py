@@ -36,7 +36,7 @@ class Action:
     """An action of a user on a table of k and n.
 
     Attributes:
-        run: does it, given the session, the table's name and a column that no other action adds.
+        run: does the action, given the session, the table's name and a column that no other action adds.
         effect: returns the world after it, given whether the table is keyed, the world before it and the column.
         spark: whether it needs Spark jobs.
     """

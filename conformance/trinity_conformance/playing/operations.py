@@ -43,8 +43,8 @@ class Doer(Protocol):
         """Do an operation.
 
         Args:
-            verb: what it does.
-            what: to what.
+            verb: name of the operation, such as ``put``.
+            what: the objects that it concerns.
             kinds: kinds of faults that it can have.
             act: does the operation.
             torn: does a part of the operation.

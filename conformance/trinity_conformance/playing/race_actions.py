@@ -57,7 +57,7 @@ class RaceAction:
 
     Attributes:
         words: the action in words, in which ``{mark}`` is a number that no other action has.
-        run: does it, given the session, the table's name and the mark; returns its result.
+        run: does the action, given the session, the table's name and the mark; returns its result.
         effect: returns the world after it and its result, given the world before it and the mark.
         needs: the capabilities that it needs.
     """

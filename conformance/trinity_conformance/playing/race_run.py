@@ -122,7 +122,7 @@ class _Running:
                     self._hear(other, go_on=other is writer)
 
     def _onwards(self, writer: _Writer, permit: Permit) -> None:
-        """Have a process go on amid its action, or begin its next one."""
+        """Let a process go on with its action, or begin its next one."""
         if writer.amid:
             writer.process.go_on(permit)
         elif not writer.over:

@@ -190,7 +190,7 @@ class TrinitySubject:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings of its catalog."""
+        """The settings of the adapter's catalog."""
         return {"connector": self._connector, "warehouse": str(self._folder), **self._options}
 
     def executed_by(self, executor: Executor) -> None:

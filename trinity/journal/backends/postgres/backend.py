@@ -98,7 +98,7 @@ class PostgresBackend:
         """Run a statement with many lists of parameters: INSERT, UPDATE, DELETE and MERGE for all of them, or none.
 
         Raises:
-            RowError: a list fails; it is found by trials with some of them, which are rolled back.
+            RowError: a list fails. To find which one, the statement is tried with some of the lists, and rolled back.
             TrinityError, psycopg.Error: the statement or the transaction fails, whatever the lists; NOT_SUPPORTED for a
                 ``txn``.
         """
