@@ -1,1 +1,1 @@
-"""Definitions of tables: how one is made, checked and altered."""
+"""Definitions of tables: making, checking and altering them."""

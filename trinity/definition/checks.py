@@ -1,4 +1,4 @@
-"""CHECK constraints: which columns they name, and how they enter and leave a definition (M6)."""
+"""CHECK constraints: the columns that they name, and adding them to definitions and removing them (M6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str,
     Raises:
         TrinityError: COLUMN_NOT_FOUND; SYNTAX_ERROR; NOT_SUPPORTED for a subquery.
     """
-    from sqlglot import exp  # only where there is a constraint: SQL's parser is a good part of a first read
+    from sqlglot import exp  # imported only for a constraint: loading the SQL parser takes much of a first read
 
     from trinity.syntax.parse import expression_or_none
 
@@ -45,7 +45,7 @@ def constrained_columns(definition: TableDefinition, check: Check) -> tuple[str,
 
 
 def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
-    """Return the definition with one more constraint, for future rows; the caller checks the rows that exist.
+    """Return the definition with one more constraint, for future rows; the caller checks the existing rows.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a name that is taken or invalid (N1); see also :func:`refuse_folded` and
@@ -64,7 +64,7 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
 
 
 def _bare(expression: str) -> str:
-    """Return the expression without comments around it: a comment at the end would swallow text that follows."""
+    """Return the expression without comments around it; a comment at the end would hide text that is added after it."""
     import sqlglot
 
     tokens = sqlglot.tokenize(expression, dialect="spark")
@@ -72,7 +72,7 @@ def _bare(expression: str) -> str:
 
 
 def refuse_folded(definition: TableDefinition) -> None:
-    """Refuse constraints where rows fold by column (NOT_SUPPORTED): no stored row can be checked by itself."""
+    """Refuse constraints of a table that folds by column (NOT_SUPPORTED): no stored row can be checked by itself."""
     if definition.checks and definition.keyed and (spec := merge_spec(definition)).by_column:
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -82,7 +82,7 @@ def refuse_folded(definition: TableDefinition) -> None:
 
 
 def without_check(definition: TableDefinition, name: str, *, if_exists: bool = False) -> TableDefinition:
-    """Return the definition without a constraint. Raises INVALID_ARGUMENTS when there is none, unless ``if_exists``."""
+    """Return the definition without a constraint. Raises INVALID_ARGUMENTS if it has none, unless ``if_exists``."""
     kept = tuple(c for c in definition.checks if c.name.lower() != name.lower())
     if len(kept) == len(definition.checks) and not if_exists:
         known = [c.name for c in definition.checks]
@@ -97,7 +97,7 @@ def without_check(definition: TableDefinition, name: str, *, if_exists: bool = F
 def check_name(table: str, columns: Iterable[str], taken: Iterable[str]) -> str:
     """Return a name for a constraint without one, as PostgreSQL does: ``orders_amount_check``, ``orders_check1``.
 
-    A single column that it names becomes part of its name.
+    If the constraint names a single column, the column's name is part of it.
     """
     named, others = list(columns), {name.lower() for name in taken}
     stem = "_".join([table, *(named if len(named) == 1 else []), "check"])

@@ -1,4 +1,4 @@
-"""Columns of a table, made from Columns, an Arrow schema or a schema of Spark's."""
+"""Columns of a table, from Columns, an Arrow schema or a Spark schema."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ Columns: TypeAlias = Union[Sequence[Column], pa.Schema, "StructType"]
 
 
 def columns_of(given: Columns, *, collated: bool = False) -> list[Column]:
-    """Return the columns. The fields of a schema keep NOT NULL, and those of Spark's also their comments.
+    """Return the columns. The fields of a schema keep NOT NULL, and those of a Spark schema also their comments.
 
-    Texts may be collated where no table is made of the columns.
+    Args:
+        given: columns or a schema.
+        collated: True to accept texts with a collation, if no table is made of the columns.
 
     Raises:
         TrinityError: TYPE_MISMATCH for a type without a counterpart in a table, NOT_SUPPORTED for a collation.
     """
-    if hasattr(given, "__arrow_c_schema__"):  # that of pyarrow, of Polars, ...
+    if hasattr(given, "__arrow_c_schema__"):  # a schema of pyarrow, Polars, ...
         return [_of_arrow(field) for field in pa.schema(given)]
     return [column if isinstance(column, Column) else _of_spark(column, collated) for column in given]
 

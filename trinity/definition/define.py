@@ -1,4 +1,4 @@
-"""CREATE TABLE: from what a user wrote to a checked definition (K1, U3, V1)."""
+"""CREATE TABLE: the checked definition of a new table, from columns and options as a user gave them (K1, U3, V1)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]
             )
         found.append(str(field))
         kind = parse_type(draft.column(field.column).type)
-        # 0.0 and -0.0 are equal and NaN is above all numbers, but not in the formats' partition values
+        # for floats the formats' partition values would differ from K2: there 0.0 and -0.0 are different values
         if kind.nested or kind.name in ("float", "double"):
             raise TrinityError(
                 "NOT_SUPPORTED",
@@ -80,7 +80,7 @@ def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]
 
 
 def _needs_row_kind(properties: Mapping[str, str]) -> bool:
-    """Return True when no visible column can mark a writer's delete (U6): ``ignore-delete`` would drop a -D."""
+    """Return True when no visible column can mark deleted rows (U6): with ``ignore-delete`` a row kind cannot."""
     if "tombstone-key" in properties:
         return False
     return "rowkind.field" not in properties or properties.get("ignore-delete", "false").strip().lower() == "true"
@@ -100,7 +100,7 @@ def _check_columns(table: str, columns: Sequence[Column]) -> None:
 
 @deep_recursion()
 def check_column(table: str, column: Column) -> None:
-    """Refuse a hidden or invalid name (N1, INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
+    """Refuse a reserved or invalid name (N1, INVALID_ARGUMENTS), and a DEFAULT that is no expression (SYNTAX_ERROR)."""
     checked_name(column.name, "Column")
     if column.name.lower().startswith(HIDDEN_PREFIX):
         raise TrinityError(

@@ -1,6 +1,6 @@
-"""ALTER TABLE: from a definition to the next one, while existing rows keep their meaning (L3).
+"""ALTER TABLE: changes of a definition after which existing rows mean the same (L3).
 
-A column is known by its field id, and in data files by a name that no other column of the table ever had. So a
+A column is identified by its field id, and in data files by a name that no other column of the table ever had. So a
 change is a commit of metadata: no data file is read or written.
 """
 
@@ -21,22 +21,22 @@ from trinity.merge.spec import merge_spec
 from trinity.spi import Column, DataType, TableDefinition, parse_type
 
 Change = Callable[[TableDefinition], TableDefinition]
-"""A function from a definition to the next one."""
+"""A function from a definition to the changed definition."""
 
 FIRST: Final = ""
 
 Position = str | None
-"""A column's position: after the column of that name, before all others (:data:`FIRST`), or at the end (None)."""
+"""A column's position: the name of the column before it; :data:`FIRST` for the first place, None for the last one."""
 
 _MEANING: Final = tuple(name for name, found in TABLE_PROPERTIES.items() if found.fixed)
-"""Properties that say what a stored row means."""
+"""Properties on which the meaning of stored rows depends."""
 
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 
 @public
 def added(definition: TableDefinition, column: Column, position: Position = None) -> TableDefinition:
-    """Return the definition with one more column; older rows have its DEFAULT there, else NULL.
+    """Return the definition with one more column. In existing rows it has its DEFAULT, or else is NULL.
 
     Raises:
         TrinityError: COLUMN_ALREADY_EXISTS, COLUMN_NOT_FOUND (of the position); NOT_SUPPORTED for NOT NULL,
@@ -55,7 +55,7 @@ def added(definition: TableDefinition, column: Column, position: Position = None
     column = replace(column, type=str(parse_type(column.type)), field_id=_next_id(definition))
     taken = {c.stored_name.lower() for c in (*definition.columns, *definition.dropped)}
     if column.name.lower() in taken:
-        # files hold another column's values under that name
+        # files have values of another column under that name
         column = replace(column, stored=_free(f"{column.name}_{column.field_id}", taken))
     hidden = [c for c in definition.columns if c.hidden]
     found = definition.with_columns([*definition.visible, column, *hidden])
@@ -81,7 +81,7 @@ def moved(definition: TableDefinition, name: str, position: Position) -> TableDe
 
 @public
 def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefinition:
-    """Return the definition with another name for a column, in key, partitioning and properties too.
+    """Return the definition with another name for a column, also in the key, the partitioning and the properties.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, INVALID_ARGUMENTS for a hidden name; NOT_SUPPORTED for a
@@ -97,12 +97,12 @@ def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefin
 
 @public
 def dropped(definition: TableDefinition, name: str) -> TableDefinition:
-    """Return the definition without a column and its properties; no sequence group protects it any more.
+    """Return the definition without a column, and without its properties and its place in a sequence group.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a column of the key, the partitioning, an ordering, the
-            tombstone, the row kind, a CHECK constraint, the last one that a sequence group protects, and the last one
-            of the table.
+            tombstone, the row kind or a CHECK constraint, and for the last column that a sequence group protects, or
+            that the table has.
     """
     column = _visible(definition, name)
     _check_unconstrained(definition, column.name)
@@ -122,7 +122,7 @@ def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDe
     """Return the definition with a wider type for a column; older rows keep their values.
 
     Raises:
-        TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a type that is no wider one; NOT_SUPPORTED for a partition
+        TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a type that is not wider; NOT_SUPPORTED for a partition
             column.
     """
     column = _visible(definition, name)
@@ -164,7 +164,7 @@ def with_not_null(definition: TableDefinition, name: str, not_null: bool) -> Tab
 
 @public
 def with_default(definition: TableDefinition, name: str, default: str | None) -> TableDefinition:
-    """Return the definition with a DEFAULT, SQL text or None, for future rows.
+    """Return the definition with a DEFAULT of a column for future rows: SQL text, or None to remove it.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND; SYNTAX_ERROR.
@@ -203,7 +203,7 @@ def without_properties(before: TableDefinition, names: Sequence[str]) -> TableDe
 
 
 def _same_meaning(before: TableDefinition, after: TableDefinition) -> TableDefinition:
-    """Return a definition with other properties, after checking that they leave stored rows what they mean."""
+    """Return the definition ``after``, whose properties differ, after checking that stored rows keep their meaning."""
     merge_spec(after)
     by_column = {o for d in (before, after) for o in d.properties if o.startswith("fields.")}
     for option in (*_MEANING, *sorted(by_column.difference(_MEANING))):
@@ -217,7 +217,7 @@ def _same_meaning(before: TableDefinition, after: TableDefinition) -> TableDefin
 
 
 def changed(definition: TableDefinition, change: Change) -> TableDefinition:
-    """Return the definition after a change. Raises INVALID_ARGUMENTS for an unknown error, or a wrong result."""
+    """Return the definition after a user's change. If that fails, or returns no definition, raise INVALID_ARGUMENTS."""
     try:
         found = change(definition)
     except TrinityError:
@@ -268,7 +268,7 @@ def _free(name: str, taken: set[str]) -> str:
 def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
     """Return the definition of the table after an earlier version is restored (L11).
 
-    Columns that came since are dropped ones: no new column gets their names in data files.
+    Columns that were added since count as dropped: no new column gets their names in data files.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a column that was given another type since.
@@ -289,7 +289,7 @@ def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
 
 @public
 def replaced(now: TableDefinition, wanted: TableDefinition, version: int) -> TableDefinition:
-    """Return the definition of a table that replaces another one (L13); it shares no column identity with it."""
+    """Return the definition of a table that replaces another one (L13), with field ids that the other one never had."""
     fresh = count(_next_id(now))
     columns = [c if c.hidden else replace(c, field_id=next(fresh)) for c in wanted.columns]
     return replace(wanted.with_columns(columns), id=now.id, replaced=version + 1)
@@ -297,7 +297,7 @@ def replaced(now: TableDefinition, wanted: TableDefinition, version: int) -> Tab
 
 @public
 def widens(before: DataType, after: DataType) -> bool:
-    """Return True when a column of the first type may get the second: it is wider, or the same."""
+    """Return True when a column of type ``before`` may get type ``after``: it is wider, or the same."""
     if before == after:
         return True
     if before.name in _INTEGERS and after.name in _INTEGERS:

@@ -1,4 +1,4 @@
-"""External and federated tables: tables of other writers become Trinity tables when their keys are named (U7)."""
+"""External and federated tables: tables of other writers, for which a key can be registered (U7)."""
 
 from trinity.external.tables import ExternalTables
 

@@ -1,9 +1,9 @@
 """JSON files of a registry: of concurrent calls that add or remove the same file one succeeds, also in a bucket.
 
 :meth:`Entries.excluding` runs a block that must not coincide with adding a file. On a disk it holds a lock. In a bucket
-a file is added in two steps: a claim, which no reader sees, becomes the file when a check passed meanwhile. A block
-announces itself, cancels pending claims, and then knows whether the file is there: later claimants wait until it ends.
-A block that excludes all files of a folder closes the folder before: claimants of files there wait.
+a file is added in two steps: first a claim, which no reader sees; then, after a check, the file. A block that excludes
+a file announces itself, withdraws pending claims, and then sees whether the file exists: later claimants wait until the
+block ends. A block that excludes all files of a folder first closes the folder: then claimants of its files wait.
 """
 
 from __future__ import annotations
@@ -22,29 +22,33 @@ from trinity.storage.local_objects import folder_lock
 SUFFIX: Final = ".json"
 """Suffix of every file's name."""
 _GONE: Final = 32
-"""Most bytes of an object that marks a file as removed."""
+"""Maximum bytes of an object that marks a file as removed."""
 _CLAIM: Final = 16
 """Bytes of an object that claims a file."""
 _CLOSED: Final = f"%closed{SUFFIX}"
-"""A file that is claimed while its folder is closed. No table's file has this name."""
+"""A file of this name is claimed while its folder is closed. No table's file has this name."""
 _MAKERS: Final = "%makers"
 """A folder with an object for each block that excludes a file, below the file's name."""
 
 
 class Entries(Protocol):
-    """The files below a location, whose names end with :data:`SUFFIX`, and have no other ``.``."""
+    """The files below a location. Their names end with :data:`SUFFIX`, and have no other ``.``."""
 
     def get(self, file: str) -> bytes:
-        """Return a file's bytes. Raise FileNotFoundError."""
+        """Return a file's bytes. Raises FileNotFoundError."""
 
     def add(self, file: str, data: bytes, check: Callable[[], object]) -> None:
-        """Put a new file after a check that raises for one that must not be. Raise AlreadyExists, and as the check."""
+        """Put a new file, after ``check``, which raises an error if the file must not be put.
+
+        Raises:
+            AlreadyExists: the file exists; errors of ``check``.
+        """
 
     def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
-        """Replace a file's bytes by a function of them; return False when it does not exist."""
+        """Replace a file's bytes by a function of them; return False if the file does not exist."""
 
     def remove(self, file: str) -> bool:
-        """Remove a file; return False when it does not exist, or a concurrent call removes it."""
+        """Remove a file; return False if it does not exist, or if a concurrent call removes it."""
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the files in a folder, in any order."""
@@ -52,13 +56,13 @@ class Entries(Protocol):
     def excluding(
         self, folder: str, check: Callable[[list[str]], object], name: str | None = None
     ) -> AbstractContextManager[None]:
-        """Run a block that makes what excludes files of a folder, so that not both are made at the same time.
+        """Run a block that must not coincide with adding a file of a folder.
 
         Args:
             folder: the folder.
-            check: takes the names of the files in it, and raises an error for a block that must not run. It is called
-                before the block, and after it where the block may have taken longer than others wait for it.
-            name: the block excludes the file of this name alone.
+            check: is given the names of the files in the folder, and raises an error if the block must not run. It is
+                called before the block, and again after it if the block may have taken longer than others wait for it.
+            name: the only file that the block excludes; None for all files of the folder.
         """
 
 
@@ -75,8 +79,8 @@ class _OnDisk:
         return self._store.get(file)
 
     def add(self, file: str, data: bytes, check: Callable[[], object]) -> None:
-        with suppress(OSError):  # the next step reports it
-            self._store.make_folder()  # a missing one is not locked
+        with suppress(OSError):  # the next step reports the error
+            self._store.make_folder()  # a missing folder cannot be locked
         with self._lock(alone=True):
             check()
             self._store.put_if_absent(file, data)
@@ -90,7 +94,7 @@ class _OnDisk:
     def remove(self, file: str) -> bool:
         taken = f"{file.rpartition('/')[0]}/.{uuid.uuid4().hex}"
         with self._lock(alone=True), suppress(FileNotFoundError):
-            self._store.move(file, taken)  # where there are no locks: of concurrent moves one succeeds
+            self._store.move(file, taken)  # on a file system without locks: of concurrent moves one succeeds
             self._store.delete([taken])
             return True
         return False
@@ -110,15 +114,16 @@ class _OnDisk:
             yield
 
     def _lock(self, *, alone: bool = False) -> AbstractContextManager[None]:
-        """Lock the warehouse: for one call that changes files, or for any number of blocks that exclude them."""
+        """Lock the warehouse: exclusively for a call that changes files, shared for blocks that exclude them."""
         return folder_lock(self._store.root, alone=alone)
 
 
 class _InBucket:
     """The files in a bucket: each is a series of objects, of which the last one counts.
 
-    ``t.json`` is the first object, ``t.json.0000000001`` the next. One of at most 32 bytes marks the file as removed:
-    after the deletion of an object no caller could know whether the deletion was its own. One of 16 bytes claims it.
+    ``t.json`` is the first object, ``t.json.0000000001`` the next. An object of at most 32 bytes marks the file as
+    removed: if objects were deleted instead, no caller could know whether the deletion was its own. An object of 16
+    bytes claims the file.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -133,7 +138,7 @@ class _InBucket:
     def add(self, file: str, data: bytes, check: Callable[[], object]) -> None:
         while not _is_file(last := self._last(file)):
             with suppress(AlreadyExists):  # another call has added or withdrawn it
-                if _is_claim(last):  # its own, or that of another call, of which one puts the file
+                if _is_claim(last):  # this call's claim or another's: one of them puts the file
                     self._when_open(file.rpartition("/")[0])
                     self._when_made(_makers(file))
                     check()
@@ -165,11 +170,11 @@ class _InBucket:
         except BaseException:
             self._open(closed)
             raise
-        if not self._open(closed):  # it took longer than others wait
+        if not self._open(closed):  # the block took longer than others wait
             check(self._settled_names(folder))
 
     def _close(self, folder: str) -> str:
-        """Keep files from being added to a folder until :meth:`_open`, and return the object that says so."""
+        """Keep files from being added to a folder until :meth:`_open`, and return the object that closes it."""
         while True:
             closed = _next(f"{folder}/{_CLOSED}", self._when_open(folder))
             with suppress(AlreadyExists):  # another call has closed it
@@ -177,7 +182,10 @@ class _InBucket:
                 return closed
 
     def _when_open(self, folder: str) -> Entry | None:
-        """Wait until a folder is open, or its closing call must have been killed; return the object that says so."""
+        """Wait until a folder is open, or the call that closed it must have been killed; then open it.
+
+        Return the last object of :data:`_CLOSED`; None if the folder was never closed.
+        """
         for _ in asking_again():
             last = self._rows(folder).get(_CLOSED)
             if not _is_claim(last):
@@ -187,9 +195,9 @@ class _InBucket:
         return self._when_open(folder)
 
     def _open(self, closed: str) -> bool:
-        """Let files be added again; return False if another call did.
+        """Allow files to be added again; return False if another call has done so.
 
-        Where the store fails, those who wait do so as for a call that was killed.
+        If the store fails, claimants wait as for a call that was killed.
         """
         try:
             with suppress(TrinityError):
@@ -202,7 +210,7 @@ class _InBucket:
     def _making(self, file: str) -> Iterator[None]:
         """Keep a file from being added during a block.
 
-        Where the store fails, claimants wait as for a call that was killed.
+        If the store fails, claimants wait as for a call that was killed.
         """
         maker = f"{_makers(file)}/{uuid.uuid4().hex}"
         self._store.put_if_absent(maker, b"", commits=False)
@@ -221,7 +229,7 @@ class _InBucket:
         self._store.delete(maker.path for maker in found)
 
     def _settled_names(self, folder: str, name: str | None = None) -> list[str]:
-        """Return the names of the files in a folder, after withdrawing those that are being added."""
+        """Return the names of the files in a folder, after withdrawing all claims, or only those of ``name``."""
         while True:
             found = self._rows(folder)
             claimed = [n for n, last in found.items() if _is_claim(last) and name in (None, n) and n != _CLOSED]
@@ -232,7 +240,7 @@ class _InBucket:
                     self._store.put_if_absent(_next(f"{folder}/{n}", found[n]), _gone(), commits=False)
 
     def _put_behind(self, file: str, data: Callable[[Entry], bytes]) -> bool:
-        """Put the next object of a file, given the last one; return False when the file does not exist."""
+        """Put the next object of a file, which ``data`` makes of the last one; return False if the file is missing."""
         while _is_file(last := self._last(file)):
             with suppress(AlreadyExists):  # a concurrent call has changed or removed it
                 self._store.put_if_absent(_next(file, last), data(last))
@@ -266,7 +274,7 @@ def _gone() -> bytes:
 
 
 def _with_id(data: bytes) -> bytes:
-    """Add a unique ``id`` to a file: two callers that put the same bytes could not tell which one was first."""
+    """Return a file's bytes with a unique ``id``: of two callers that put the same bytes each has to know its own."""
     return json.dumps({**json.loads(data), "id": uuid.uuid4().hex}).encode()
 
 

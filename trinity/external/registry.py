@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 FOLDER: Final = "_trinity/external"
 _METADATA: Final = "_trinity/aside"
 _NOT_OF_REGISTRATION: Final = ("name", "id")
-"""Keys of a file that are not the registration's."""
+"""Keys of a file that are no attributes of the registration."""
 _MOST: Final = 200
-"""Most characters of a file's or folder's name, so that file systems allow it with its suffixes."""
+"""Maximum characters of a file's or folder's name, so that file systems allow it with its suffixes."""
 _DIGEST: Final = "%-"
-"""Prefix of the digest of a longer name; no quoted text begins so."""
+"""Prefix of the digest of a longer name; no quoted text begins with it."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Registration:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def define(self, own: TableDefinition) -> TableDefinition:
-        """Add the registered key and properties to the table's own definition.
+        """Return the table's own definition with the registered key and properties.
 
         Raises:
-            TrinityError: INVALID_TABLE_PROPERTY where the table's own properties differ; and as a CREATE TABLE with
+            TrinityError: INVALID_TABLE_PROPERTY if the table's own properties differ; errors of a CREATE TABLE with
                 this key and these properties.
         """
         key = own.with_key(self.primary_key).primary_key
@@ -82,7 +82,7 @@ class Registry:
         self._entries = entries_of(self._store)
 
     def get(self, name: TableName) -> Registration | None:
-        """Return the entry of a name, or None. Raise BAD_DATA naming a damaged file."""
+        """Return the registration of a name; None without one. Raises BAD_DATA naming a damaged file."""
         try:
             return self._decoded(name, self._entries.get(_file(name)))
         except FileNotFoundError:
@@ -100,9 +100,12 @@ class Registry:
             ) from error
 
     def add(self, name: TableName, registration: Registration, check: Callable[[], object]) -> None:
-        """Register a table after a check that nothing else has the name. Raise TABLE_ALREADY_EXISTS, and as the check.
+        """Register a table, after ``check``, which raises an error if something else has the name.
 
-        What else gets the name is made in :meth:`excluding`.
+        Whoever gives the name to something else does so within :meth:`excluding`.
+
+        Raises:
+            TrinityError: TABLE_ALREADY_EXISTS; errors of ``check``.
         """
         try:
             self._entries.add(_file(name), _encode(name, registration), check)
@@ -112,11 +115,11 @@ class Registry:
             ) from taken
 
     def change(self, name: TableName, changed: Callable[[Registration], Registration]) -> bool:
-        """Change a registration atomically; return False when there is none, also after a concurrent removal."""
+        """Change a registration atomically; return False if there is none, as after a concurrent removal."""
         return self._entries.change(_file(name), lambda data: _encode(name, changed(self._decoded(name, data))))
 
     def remove(self, name: TableName) -> bool:
-        """Forget a table, whose files stay; return False when a concurrent call has forgotten it."""
+        """Remove a table's registration; its files stay. Return False if a concurrent call has removed it."""
         return self._entries.remove(_file(name))
 
     def metadata_folder(self, name: TableName) -> str:
@@ -133,8 +136,12 @@ class Registry:
     ) -> AbstractContextManager[None]:
         """Run a block that makes a table or drops a schema, so that nothing is registered there meanwhile.
 
-        ``check`` takes the registered names of the schema, and raises for a block that must not run; it is called as by
-        :meth:`trinity.external.entries.Entries.excluding`. A block that makes a table names it.
+        Args:
+            catalog: the catalog.
+            schema: the schema.
+            check: is given the registered names of the schema, and raises an error if the block must not run; called as
+                by :meth:`trinity.external.entries.Entries.excluding`.
+            table: the table that the block makes; None for a block that drops the schema.
         """
         folder = _folder(catalog, schema)
         name = table and f"{_quoted(table)}{SUFFIX}"
@@ -144,7 +151,7 @@ class Registry:
         return sorted(self._name(f"{folder}/{file}") for file in files)
 
     def _name(self, file: str) -> str:
-        """Return the table's name, given its file."""
+        """Return the name of a table, by its file."""
         stem = file.rpartition("/")[2].removesuffix(SUFFIX)
         if not stem.startswith(_DIGEST):
             return unquote(stem)

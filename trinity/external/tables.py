@@ -1,4 +1,4 @@
-"""The registered tables of a session, and their connectors: tables are registered, found and forgotten here."""
+"""The registered tables of a session, and their connectors: registering, finding and forgetting tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from trinity.storage.foreign import SingleTable, not_ours, split_key
 
 @public
 class ExternalTables:
-    """External and federated tables of a session.
+    """The external and federated tables of a session.
 
     Args:
         catalogs: the session's catalogs.
@@ -45,7 +45,7 @@ class ExternalTables:
         self._warehouse = warehouse
 
     def find(self, name: TableName) -> tuple[TableHandle, Connector] | None:
-        """Return the handle and connector of a registered table, or None."""
+        """Return the handle and connector of a registered table; None for a name that is not registered."""
         found = self._registration(name)
         return self._open(name, found) if found else None
 
@@ -55,7 +55,7 @@ class ExternalTables:
         return registry.tables(catalog, schema) if registry else []
 
     def excluding(self, name: TableName) -> AbstractContextManager[None]:
-        """Run a block that makes a table of a name, unless it is registered. Raise TABLE_ALREADY_EXISTS."""
+        """Run a block that makes a table with a name, unless the name is registered. Raises TABLE_ALREADY_EXISTS."""
 
         def check(registered: list[str]) -> None:
             if name.table in registered:
@@ -65,7 +65,7 @@ class ExternalTables:
         return registry.excluding(*name.parts[:2], check, name.table) if registry else nullcontext()
 
     def excluding_all(self, catalog: str, schema: str) -> AbstractContextManager[None]:
-        """Run a block that drops a schema, unless tables are registered in it. Raise SCHEMA_NOT_EMPTY."""
+        """Run a block that drops a schema, unless tables are registered in it. Raises SCHEMA_NOT_EMPTY."""
 
         def check(registered: list[str]) -> None:
             if registered:
@@ -75,7 +75,7 @@ class ExternalTables:
         return registry.excluding(catalog, schema, check) if registry else nullcontext()
 
     def format_name(self, name: TableName) -> str | None:
-        """Return the format of a registered table, or None."""
+        """Return the format of a registered table; None for a name that is not registered."""
         found = self._registration(name)
         return found.connector if found else None
 
@@ -89,7 +89,7 @@ class ExternalTables:
     ) -> tuple[TableHandle, Connector]:
         """Read a table's definition and register the table, unless ``judge`` raises an error for the definition.
 
-        Other arguments and errors as for ``Session.register``.
+        The other arguments, and the errors, are those of ``Session.register``.
         """
         registry = self._registry(name.catalog)
         if registry is None:
@@ -109,7 +109,7 @@ class ExternalTables:
         return handle, made
 
     def _check_free(self, name: TableName, *, federated: bool) -> None:
-        """Check that a schema is there, and has a table of the name only if it is a federated one."""
+        """Check that a name can be registered: its schema exists, and has a table of it only for a federated table."""
         metadata = self._catalogs[name.catalog].metadata
         if name.schema not in (schemas := metadata.list_schemas()):
             raise no_schema(name.catalog, name.schema, schemas)
@@ -117,9 +117,10 @@ class ExternalTables:
             raise table_taken(str(name))
 
     def change_properties(self, name: TableName, properties: Mapping[str, str | None]) -> None:
-        """Set properties of a registered table; None unsets one. Raise NOT_SUPPORTED for another table.
+        """Set properties of a registered table; the value None unsets a property.
 
-        Raise TABLE_NOT_FOUND where it is no longer registered.
+        Raises:
+            TrinityError: NOT_SUPPORTED for a table that is not registered; TABLE_NOT_FOUND without such a table.
         """
 
         def changed(found: Registration) -> Registration:
@@ -133,12 +134,12 @@ class ExternalTables:
             raise not_ours(str(name), "its properties; to give it some of Trinity's, register it. ALTER TABLE is left")
 
     def forget(self, name: TableName) -> bool:
-        """Forget a registered table, whose files stay; return False when there is none."""
+        """Remove a table's registration; its files stay. Return False if it is not registered."""
         registry = self._registry(name.catalog)
         return registry is not None and registry.get(name) is not None and registry.remove(name)
 
     def metadata_folder(self, name: TableName) -> str | None:
-        """Return the folder for files about an external table; None without a warehouse."""
+        """Return the folder for files about an external table that are not its own; None without a warehouse."""
         registry = self._registry(name.catalog)
         return registry.metadata_folder(name) if registry else None
 
@@ -177,7 +178,7 @@ class ExternalTables:
 
 
 class _Metadata(SingleTable):
-    """The adapter's metadata of the table, with the registered key and properties."""
+    """The adapter's metadata of a registered table, with the registered key and properties."""
 
     def __init__(self, inner: ConnectorMetadata, registration: Registration) -> None:
         self._inner = inner

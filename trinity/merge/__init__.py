@@ -1,1 +1,1 @@
-"""Merge engines: table properties to :class:`~trinity.merge.spec.MergeSpec`, and its fold as Spark columns."""
+"""Merge engines: the :class:`~trinity.merge.spec.MergeSpec` of table properties, and its fold, in SQL and in Arrow."""

@@ -1,4 +1,4 @@
-"""The columns that a row carries when SQL UPDATE wrote it, or its writer left some out (P1)."""
+"""Carried columns (P1): those that a row of SQL UPDATE, or of data with some columns left out, says something to."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from trinity.spi import TableDefinition
 def carried_columns(spec: MergeSpec, changed: Collection[str]) -> frozenset[str]:
     """Return the columns that a row carries when an update changes some columns.
 
-    They are the changed columns, the key and the ordering. Of a sequence group that is touched, they are also the
-    sequence and all columns without a function, which move together.
+    They are the changed columns, the key and the ordering columns. Of a sequence group with a changed column, they are
+    also the sequence columns and all columns without a function, since these change together.
     """
     carried = {*changed, *spec.key, *spec.ordering}
     for group in spec.groups:
@@ -22,13 +22,13 @@ def carried_columns(spec: MergeSpec, changed: Collection[str]) -> frozenset[str]
 
 
 def carried_marks(definition: TableDefinition, carried: Collection[str], mark: str = "1") -> str:
-    """Return the text of the hidden column: ``mark`` or 0 for each column of ``definition.all_columns``."""
+    """Return the value of :data:`~trinity.spi.CARRIED`: ``mark`` or 0 for each column of ``definition.all_columns``."""
     ids = {definition.column(name).field_id for name in carried}
     return "".join(mark if c.field_id in ids else "0" for c in definition.all_columns)
 
 
 def ingested_columns(spec: MergeSpec, definition: TableDefinition, given: Collection[str]) -> str | None:
-    """Return the hidden column's text for data with a subset of the columns; None when no protected one is missing."""
+    """Return the value of :data:`~trinity.spi.CARRIED` for data with some columns; None if no protected one lacks."""
     if all(c in given for group in spec.groups for c in group.protected):
         return None
     return carried_marks(definition, given, "+")

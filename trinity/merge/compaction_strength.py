@@ -1,4 +1,4 @@
-"""Strengths of a compaction."""
+"""The strengths of a compaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trinity.errors import TrinityError, nearest
 
 
 class Strength(StrEnum):
-    """Extent of what a compaction folds."""
+    """The strength of a compaction: how much of the table it folds."""
 
     MINOR = "minor"
     """The log by itself, unless it is large compared with the base."""
@@ -22,8 +22,8 @@ class Strength(StrEnum):
         """Return the strength that ``compact`` was asked for.
 
         Args:
-            given: its name, or True for a full one; with None or False ``full`` decides.
-            full: True for a full one, and then no other may be named; False for a minor one.
+            given: the strength's name, or True for a full compaction; if None or False, ``full`` decides.
+            full: True for a full compaction, and then ``given`` may not name another; False for a minor one.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS for an unknown name, or two strengths.

@@ -1,4 +1,4 @@
-"""Table properties: their names and defaults, and what those of the change feed and of compaction mean."""
+"""Table properties: names, defaults and checks; and the meaning of those of the change feed and of compaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MergeEngine(str, Enum):
 
     @property
     def by_column(self) -> bool:
-        """True when the folded row takes each column from where its rule says (P1, G6, E1)."""
+        """True for the engines that fold each column by a rule of its own, not the row as a whole (P1, G6, E1)."""
         return self in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION)
 
 
@@ -39,9 +39,9 @@ class Property:
     """A table property, or an option of columns in one.
 
     Attributes:
-        meaning: what it sets, in a line.
-        default: the value that means the same as none; empty where no value does.
-        fixed: whether stored rows depend on it, so that it stays as it was when the table was made (L3).
+        meaning: a line about what it sets.
+        default: the value that means the same as leaving it out; empty if no value does.
+        fixed: True if stored rows depend on it, so that it cannot be changed once the table is made (L3).
     """
 
     meaning: str
@@ -168,7 +168,7 @@ def _canonical_key(key: str) -> str:
 
 
 def _column_key(key: str, columns: str, option: str) -> str:
-    """Return ``fields.<columns>.<option>``: the columns as they are written, without blanks."""
+    """Return ``fields.<columns>.<option>``, with the columns as they are written, but without blanks."""
     if option not in COLUMN_OPTIONS:
         raise TrinityError(
             "INVALID_TABLE_PROPERTY",
@@ -179,7 +179,7 @@ def _column_key(key: str, columns: str, option: str) -> str:
 
 
 def column_options(properties: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """Return (columns, option) -> value, of every property ``fields.<columns>.<option>`` in its canonical spelling."""
+    """Return (columns, option) -> value for every property ``fields.<columns>.<option>``, in canonical spelling."""
     found = {}
     for key, value in properties.items():
         match = None if key in TABLE_PROPERTIES else _COLUMN_OPTION.match(key)
@@ -235,14 +235,14 @@ def _value(properties: Mapping[str, str], name: str) -> str:
 
 
 def _not_compacted(definition: TableDefinition) -> str | None:
-    """Return why no writer compacts a table, as the end of a sentence; None where it does."""
+    """Return why writers do not compact a table, as the end of a message; None if they do."""
     if keeps_versions(definition.properties):
         return "does not go with 'keep-versions', under which nothing is compacted"
     return _not_own_keyed(definition)
 
 
 def _not_own_keyed(definition: TableDefinition) -> str | None:
-    """Return why a property does not fit a table, as the end of a sentence: no key, or external; else None."""
+    """Return why a property is not for a table without key, or an external one, as the end of a message; else None."""
     if not definition.keyed:
         return "needs a PRIMARY KEY, and the table has none"
     if definition.external:
@@ -274,7 +274,7 @@ class ChangelogProducer(str, Enum):
 
     @property
     def compares(self) -> bool:
-        """True when a feed shows merged rows, and only those that changed."""
+        """True when the feed compares merged rows, and shows those that changed."""
         return self is not ChangelogProducer.INPUT
 
     @property
@@ -340,12 +340,12 @@ _STRENGTH: Final = "compaction.trigger.strength"
 
 @dataclass(frozen=True)
 class CompactionTrigger:
-    """The limits of a log: one of them, or both.
+    """The limits of a log at which a writer compacts: one of them, or both.
 
     Attributes:
-        log_share: rows of the log divided by rows of the base.
-        commits: commits in the log.
-        strength: of the compaction. None: a full one when the share is reached, a minor one when the commits are.
+        log_share: rows of the log divided by rows of the base; None for no such limit.
+        commits: number of commits in the log; None for no such limit.
+        strength: strength of the compaction. None means full when the share is reached, minor when the commits are.
     """
 
     log_share: float | None
@@ -353,9 +353,9 @@ class CompactionTrigger:
     strength: Strength | None = None
 
     def due(self, log_share: float, commits: int) -> Strength | None:
-        """Return the strength of the compaction that a log of this state needs; None when it needs none."""
+        """Return the strength of the compaction that a log with this share and these commits needs; None for none."""
         if self.log_share is not None and log_share >= self.log_share:
-            # a minor compaction leaves the share as it is
+            # a minor compaction would not lower the share
             return Strength.FULL if self.strength in (None, Strength.MINOR) else self.strength
         if self.commits is not None and commits >= self.commits:
             return self.strength or Strength.MINOR
@@ -363,7 +363,7 @@ class CompactionTrigger:
 
 
 def compaction_trigger(properties: Mapping[str, str]) -> CompactionTrigger | None:
-    """Return the trigger that checked properties name; None where they name no limit."""
+    """Return the trigger that checked properties set; None if they set no limit."""
     share, commits = properties.get(_SHARE), properties.get(_LOG_COMMITS)
     if share is None and commits is None:
         return None

@@ -1,4 +1,4 @@
-"""The kinds of row versions: as users write them, as a hidden column has them, as folds count them; and tombstones."""
+"""The kinds of row versions: as users write them, as a hidden column stores them, as folds use them; and tombstones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 
 
 class StoredKind(IntEnum):
-    """A value of :data:`~trinity.spi.ROW_KIND`, where NULL is the same as ``ADDED`` (U6)."""
+    """A value of the hidden column :data:`~trinity.spi.ROW_KIND`; NULL means the same as ``ADDED`` (U6)."""
 
     ADDED = 0
     HIDDEN = 1
@@ -29,7 +29,7 @@ class StoredKind(IntEnum):
 
 
 class FoldKind(IntEnum):
-    """What a row version does in a fold by column."""
+    """The effect of a row version in a fold by column."""
 
     ADD = 0
     RETRACT_UPDATE = 1
@@ -41,12 +41,12 @@ class FoldKind(IntEnum):
 
 
 def is_retract(kind: str) -> str:
-    """Return the condition, in Spark SQL, that a :class:`FoldKind` column takes something back (U8)."""
+    """Return Spark SQL: true if a :class:`FoldKind` is a retract (U8)."""
     return f"{kind} IN ({FoldKind.RETRACT_UPDATE}, {FoldKind.RETRACT_DELETE})"
 
 
 def tombstone_marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
-    """Return column -> the value that a tombstone has there; the other columns stay as they were (U5)."""
+    """Return column -> value, for the columns whose values make a row a tombstone; other columns stay (U5)."""
     if spec.by_column:
         return {ROW_KIND: StoredKind.DELETED}
     if spec.tombstone:
@@ -58,7 +58,7 @@ def tombstone_marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, A
 
 
 def _tombstone_value(spec: MergeSpec, definition: TableDefinition) -> Any:
-    """Return TRUE, the defined string, or a canonical value of the type."""
+    """Return the value of the tombstone column in a tombstone: TRUE, the property's text, or a value of the type."""
     assert spec.tombstone
     kind = parse_type(definition.column(spec.tombstone).type)
     if spec.tombstone_value is not None:

@@ -1,4 +1,4 @@
-"""MergeSpec: what a keyed table's properties mean, parsed and checked once for every format (V1)."""
+"""MergeSpec: the merge rules of a keyed table, parsed from its properties and checked, once for all formats (V1)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class SequenceGroup:
     """Columns that are versioned together (G1-G7).
 
     Attributes:
-        sequence: columns compared left to right, NULL smallest.
-        protected: the columns that follow them.
+        sequence: the columns that order the group, compared left to right; NULL is smallest.
+        protected: the columns whose values follow that order.
     """
 
     sequence: tuple[str, ...]
@@ -91,15 +91,15 @@ class MergeSpec:
 
     @property
     def keeps_tombstones(self) -> bool:
-        """True when compaction moves tombstones to the sidecar: older rows may lose to them, or a property asks."""
+        """True when compaction moves tombstones to the sidecar: late rows may lose to them, or a property says so."""
         return not self.by_column and bool(self.ordering or self.tombstone_rows)
 
     @property
     def may_need_sidecar(self) -> bool:
         """True when compaction may move rows to the sidecar.
 
-        For engines that fold by column these are row versions, hard deletes to which late rows lose, and keys that
-        have retracts alone.
+        For engines that fold by column these are row versions, hard deletes to which late rows lose, and retracts of
+        keys that have no other rows.
         """
         if not self.by_column:
             return self.keeps_tombstones
@@ -107,7 +107,7 @@ class MergeSpec:
 
     @property
     def sidecar_columns(self) -> tuple[str, ...]:
-        """Columns that a tombstone needs in order to go on beating older rows (U4)."""
+        """Columns that a tombstone in the sidecar needs, so that late older rows lose to it (U4)."""
         marks = [c for c in (self.tombstone, self.row_kind, ROW_KIND if self.hidden_row_kind else None) if c]
         return tuple(dict.fromkeys((*self.key, *self.ordering, *marks)))
 
@@ -132,7 +132,7 @@ class MergeSpec:
         return next((g for g in self.groups if column in g.columns), None)
 
     def ignores_retracts(self, column: str, group: SequenceGroup | None) -> bool:
-        """Return True for the row kind, and for a partial-update column in no group: they follow no retract (D4)."""
+        """Return True for a column that no retract changes: the row kind, or a partial-update one in no group (D4)."""
         return column == self.row_kind or (self.engine is MergeEngine.PARTIAL_UPDATE and group is None)
 
 
@@ -144,19 +144,19 @@ _KEYED_ONLY: Final = (
 
 
 _PARSED: Final = "_merge_spec"
-"""Attribute of a definition, beside its fields, that holds what :func:`merge_spec` has parsed."""
+"""Attribute of a definition, beside its fields, with the result of :func:`merge_spec`."""
 
 
 def merge_spec(definition: TableDefinition) -> MergeSpec:
-    """Return the merge engine, order and tombstones that the properties of a keyed table ask for.
+    """Return the merge rules that the properties of a keyed table set.
 
-    They are parsed once for a definition, which never changes, and travel with it.
+    They are parsed once for a definition, which never changes, and are kept with it.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming property
             and column (K1, U3, U8, V1).
     """
-    attributes = vars(definition)  # it is frozen: its fields stay as they are
+    attributes = vars(definition)  # a definition is frozen; this is no field of it
     if _PARSED not in attributes:
         attributes[_PARSED] = _Parser(definition).parse()
     spec: MergeSpec = attributes[_PARSED]
@@ -165,7 +165,7 @@ def merge_spec(definition: TableDefinition) -> MergeSpec:
 
 @dataclass(frozen=True)
 class _Options:
-    """Reads the properties of a table."""
+    """The properties of a table, with checked access to columns that they name."""
 
     definition: TableDefinition
 
@@ -341,7 +341,7 @@ _ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
 
 @dataclass(frozen=True)
 class _FieldOptions:
-    """The ``fields.*`` properties of :class:`_FieldsParser`; attributes as of :class:`MergeSpec`."""
+    """The result of :class:`_FieldsParser`; its attributes are those of :class:`MergeSpec`."""
 
     groups: tuple[SequenceGroup, ...] = ()
     functions: Mapping[str, FieldFunction] = field(default_factory=dict)
@@ -351,7 +351,7 @@ class _FieldOptions:
 
 @dataclass(frozen=True)
 class _FieldsParser(_Options):
-    """A parser of one table's properties by column."""
+    """A parser of one table's properties of columns, ``fields.*``, and of those that remove rows."""
 
     engine: MergeEngine
     key: tuple[str, ...]

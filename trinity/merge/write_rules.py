@@ -1,4 +1,4 @@
-"""Rules for single rows, checked where sinks run, so that no later read or compaction fails on a row (L8)."""
+"""Rules for single rows, which sinks check on write, so that no later read or compaction fails on a row (L8)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from trinity.names import TableName
 
 @dataclass(frozen=True)
 class WriteRules:
-    """The rules of one table, and the indexes of its columns in a page. Picklable.
+    """The rules for the rows of one table. Picklable. A deduplicate table takes any row.
 
-    A deduplicate table has none: it takes any row.
+    Attributes:
+        table: the table's name, for messages.
+        spec: its merge rules.
+        indexes: column -> its index in a page.
     """
 
     table: TableName
@@ -41,7 +44,7 @@ class WriteRules:
             self._check_values(column, function, page.column(self.indexes[column]).drop_null())
 
     def _retracts(self, page: pa.RecordBatch) -> pa.Array | None:
-        """Return the mask of the rows that take something back, or None when none does."""
+        """Return the mask of the rows that are retracts; None if there are none, or if they need no check."""
         if self.spec.row_kind is None or self.spec.ignore_delete or self.spec.remove_on_delete:
             return None
         mask = retracts(page.column(self.indexes[self.spec.row_kind]))

@@ -1,1 +1,1 @@
-"""What predicates say of rows, by their trees: comparisons, literals, listed keys, what statistics rule out."""
+"""Facts about rows that follow from a predicate's tree: comparisons, literals, listed keys, tests of statistics."""

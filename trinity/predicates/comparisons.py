@@ -1,4 +1,4 @@
-"""Comparisons and equalities of columns, as AND joins them, and the values that meet a comparison with literals."""
+"""Comparisons and equalities of columns that AND joins, and the sets of values that meet comparisons with literals."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sqlglot import exp
 from trinity.predicates.literals import literal_value
 
 Bound = tuple[Any, Any]
-"""(smallest, largest) value, None for no bound on that side."""
+"""(smallest, largest) value; None for no bound on that side."""
 FLIPPED: Final[dict[type[exp.Expr], type[exp.Expr]]] = {
     exp.EQ: exp.EQ, exp.NullSafeEQ: exp.NullSafeEQ, exp.NEQ: exp.NEQ,
     exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE,
 }  # fmt: skip
-"""Operator -> the one that means the same with its sides exchanged."""
+"""Operator -> the operator that means the same with the two sides exchanged."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,10 @@ class Comparison:
     """A comparison of a column with other expressions.
 
     Attributes:
+        column: the column.
         operator: the operator with the column on its left; ``exp.Is`` for IS NULL.
-        values: what it is compared with: the bounds of BETWEEN, the elements of IN, none for IS NULL.
-        negated: whether NOT stands before it.
+        values: the other operands: the bounds of BETWEEN, the elements of IN, none for IS NULL.
+        negated: whether NOT stands before the comparison.
     """
 
     column: exp.Column
@@ -70,13 +71,13 @@ def _sides(part: exp.Expr) -> tuple[type[exp.Expr], exp.Expr, tuple[exp.Expr, ..
 
 @dataclass(frozen=True)
 class ValueSet:
-    """Values of a column.
+    """A set of values of a column.
 
     Attributes:
         bounds: bounds of the values.
-        strict: True when the bounds are none of the values.
-        listed: all the values, ascending; None where they are not listed.
-        excluded: values that are none of these.
+        strict: True when the bounds themselves are not in the set.
+        listed: all the values, ascending; None if the set is not a list.
+        excluded: values that are not in the set.
     """
 
     bounds: Bound = (None, None)
@@ -86,15 +87,18 @@ class ValueSet:
 
     @classmethod
     def listing(cls, values: Collection[Any]) -> ValueSet:
-        """Return the set of some values, one at least."""
+        """Return the set of the given values, of which there must be at least one."""
         listed = sorted(values)
         return cls((listed[0], listed[-1]), listed=listed)
 
     @classmethod
     def of(cls, found: Comparison, kind: str, timezone: Callable[[], str] = lambda: "") -> ValueSet | None:
-        """Return the values of a column of a type that meet a comparison; None where they are not certain.
+        """Return the values that meet a comparison; None if they are not certain.
 
-        ``timezone`` is that of :func:`~trinity.predicates.literals.literal_value`.
+        Args:
+            found: the comparison.
+            kind: the column's type.
+            timezone: as in :func:`~trinity.predicates.literals.literal_value`.
         """
         values = [literal_value(value, kind, timezone) for value in found.values]
         if not values or None in values:
@@ -111,7 +115,7 @@ class ValueSet:
         return cls((values[0], values[1] if found.operator is exp.Between else None), strict)
 
     def meets(self, smallest: Any, largest: Any) -> bool:
-        """Return True when one of the values may be within bounds. Of bounds of another type nothing is known."""
+        """Return True unless no value of the set is within bounds; also for bounds of a type that does not compare."""
         try:
             if self.listed is not None:
                 index = bisect_left(self.listed, smallest)
@@ -135,7 +139,7 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def bare(tree: exp.Expr) -> exp.Expr:
-    """Return a copy of an expression that names columns without the table."""
+    """Return a copy of an expression in which columns have no table names."""
     tree = tree.copy()
     for column in tree.find_all(exp.Column):
         column.set("table", None)
@@ -143,7 +147,7 @@ def bare(tree: exp.Expr) -> exp.Expr:
 
 
 def equal_sides(part: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """Yield both sides of an equality, then both the other way round; nothing for another part of a predicate."""
+    """Yield (left, right) and (right, left) of an equality; nothing for another part of a predicate."""
     if isinstance(part, exp.EQ):
         yield part.this, part.expression
         yield part.expression, part.this
@@ -152,10 +156,14 @@ def equal_sides(part: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
 def equalities(
     parts: Iterable[exp.Expr], name_of: Callable[[exp.Expr], str | None], is_value: Callable[[exp.Expr], bool]
 ) -> tuple[dict[str, exp.Expr], list[exp.Expr]]:
-    """Split the parts that AND joins: name -> what the column must equal, and the parts that are no such equality.
+    """Return (column name -> the expression that it must equal, the other parts of a predicate).
 
-    ``name_of`` returns the name of a side that is one of the columns in question, ``is_value`` accepts what one is
-    compared with. Of several equalities of a column the first one counts.
+    If a column has several equalities, the first one counts; the others are among the other parts.
+
+    Args:
+        parts: the parts that AND joins.
+        name_of: returns the name of a side that is one of the columns in question; None for another side.
+        is_value: returns whether a side is an expression that such a column may be compared with.
     """
     found, others = dict[str, exp.Expr](), []
     for part in parts:

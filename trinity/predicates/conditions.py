@@ -19,7 +19,7 @@ from trinity.spi import Column, DataFile, TableDefinition
 
 @dataclass(frozen=True)
 class Names:
-    """The aliases of an expression that mean the target, and the source, if there is one."""
+    """The aliases of the target and of the source, if there is one, in an expression."""
 
     target: str
     source: str | None = None
@@ -39,7 +39,7 @@ class Names:
         return None
 
     def of_source(self, tree: exp.Expr, definition: TableDefinition) -> bool:
-        """Return True for an expression over the source alone, without a query."""
+        """Return True for an expression over columns of the source alone, without a subquery."""
         columns = list(tree.find_all(exp.Column))
         own = bool(columns) and all(self.side(column, definition) == "source" for column in columns)
         return own and not tree.find(exp.Query)
@@ -50,11 +50,11 @@ class ConditionFacts:
     """Facts that follow from a condition.
 
     Attributes:
-        comparisons: target column -> a comparison of it alone (bare name) that must hold.
+        comparisons: (target column, a comparison of the column's bare name with literals that must hold).
         bounds: target column -> bounds of its values.
-        equalities: target column -> expression over the source that it must equal.
-        others: the parts that AND joins, but for ``equalities``.
-        understood: True when there was a tree, so that ``equalities`` and ``others`` are the condition.
+        equalities: target column -> expression over the source that the column must equal.
+        others: the parts that AND joins, without ``equalities``.
+        understood: True when there was a tree, so that ``equalities`` and ``others`` are the whole condition.
     """
 
     comparisons: tuple[tuple[str, exp.Expr], ...] = ()
@@ -65,7 +65,7 @@ class ConditionFacts:
 
     @property
     def only_equalities(self) -> bool:
-        """True when the condition consists of ``equalities`` alone."""
+        """True when the condition consists of ``equalities`` only."""
         return self.understood and not self.others
 
     def where(self, columns: Sequence[str]) -> exp.Expr | None:
@@ -76,7 +76,7 @@ class ConditionFacts:
 
 @deep_recursion()
 def condition_facts(tree: exp.Expr | None, definition: TableDefinition, names: Names) -> ConditionFacts:
-    """Return the facts that follow from a condition; none without a tree."""
+    """Return the facts that follow from a condition; no facts without a tree."""
     if tree is None:
         return ConditionFacts()
 
@@ -98,7 +98,7 @@ def condition_facts(tree: exp.Expr | None, definition: TableDefinition, names: N
 
 @deep_recursion()
 def same_expression(one: exp.Expr | None, other: exp.Expr | None) -> bool:
-    """Return True when two expressions without literals are the same but for case and quotes; False without a tree."""
+    """Return True when two expressions without literals differ at most in case and quotes; False without a tree."""
     if one is None or other is None:
         return False
     # a literal's case is part of its value
@@ -124,16 +124,16 @@ def _both(one: Bound, other: Bound) -> Bound:
 def partition_columns(
     tree: exp.Expr | None, definition: TableDefinition, names: Names, files: Sequence[DataFile]
 ) -> list[Column] | None:
-    """Return the partition columns that a condition names, if it names no others and every file has their values.
+    """Return the partition columns that a condition names, if it names no other columns and every file has values.
 
-    None for another condition, which has to be evaluated row by row.
+    None for any other condition: it has to be evaluated row by row.
     """
     columns = {f.column for f in definition.partition_fields if f.identity}
     if tree is None or not all(file.partition.keys() >= columns for file in files):
         return None
     known, named = {name.lower() for name in columns}, list(tree.find_all(exp.Column))
     own = all(names.side(c, definition) == "target" and c.name.lower() in known for c in named)
-    # nothing non-deterministic, such as rand()
+    # the condition has to be deterministic: no function such as rand()
     if not named or not own or not all(isinstance(node, _CONSTANT) for node in tree.walk()):
         return None
     return [definition.column(name) for name in sorted(columns)]
@@ -143,4 +143,4 @@ _CONSTANT: Final = (
     exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
     exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
 )  # fmt: skip
-"""Deterministic nodes of a condition."""
+"""The kinds of nodes of a condition that are certainly deterministic."""

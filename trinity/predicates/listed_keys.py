@@ -1,4 +1,4 @@
-"""Keys listed by a predicate, which is false for rows of all others; and a predicate built from keys."""
+"""Keys that a predicate lists, so that it is false for rows of all other keys; and a predicate that lists keys."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from trinity.predicates.comparisons import Comparison, ValueSet, conjuncts
 from trinity.spi import TableDefinition, parse_type
 
 _ROUNDED: Final = frozenset({"float", "double"})
-"""Types that cannot hold every literal: Spark compares 0.1 with a FLOAT as DOUBLE."""
+"""Types whose values may be rounded literals: Spark compares the literal 0.1 with a FLOAT as DOUBLE."""
 _MOST: Final = 10_000
-"""Most keys worth listing: more are spread over all files of a table."""
+"""The most keys that are listed: more keys would be spread over all files of a table anyway."""
 
 
 def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[[], str]) -> pa.Table | None:
     """Return the keys that a predicate lists by comparing every key column with literals, by AND-ed ``=`` or IN.
 
     Returns:
-        the key columns in their logical types; None where it lists none, too many, or where it is not certain what
-        Spark compares.
+        the key columns in their logical types; None if the predicate lists no keys or too many, or if it is not certain
+        how Spark compares the literals.
     """
     key = definition.primary_key
     if {parse_type(definition.column(name).type).name for name in key} & _ROUNDED:
@@ -49,10 +49,10 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
 
 
 def listing(definition: TableDefinition, keys: pa.Table) -> exp.Expr | None:
-    """Return the predicate that lists a few keys: each key column has one of their values; whole numbers of any width.
+    """Return a predicate that is true for the rows of a few keys: each key column has one of the keys' values.
 
     Returns:
-        None for too many keys, and for types whose literals are not written here.
+        None for no keys, for too many, and for other types than integers and strings.
     """
     if not 0 < len(keys) <= _MOST_WRITTEN:
         return None

@@ -1,4 +1,4 @@
-"""Literals as values that compare with bounds."""
+"""Values of SQL literals, which can be compared with bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PlainLiteral:
     Attributes:
         node: the literal itself.
         text: its text, with the sign of a number.
-        cast: name of sqlglot's type to which it is cast; empty without one.
+        cast: name of sqlglot's type to which it is cast; empty without a cast.
     """
 
     node: exp.Literal | exp.Boolean | exp.HexString
@@ -46,7 +46,7 @@ class PlainLiteral:
 
     @property
     def is_certain(self) -> bool:
-        """True when its text in Spark's dialect is certain."""
+        """True when its text in Spark's dialect is certain to mean the same."""
         if not isinstance(self.node, exp.Literal):
             return isinstance(self.node, exp.Boolean) and not self.cast
         text = r"[^'\\\x00-\x1f]*" if self.node.is_string else r"\d+(\.\d*)?([eE][+-]?\d+)?"
@@ -54,10 +54,13 @@ class PlainLiteral:
 
 
 def literal_value(tree: exp.Expr, kind: str, timezone: Callable[[], str] = lambda: "") -> Any:
-    """Return the value of a literal as a column is compared with it; None when what Spark makes of it is not certain.
+    """Return the value of a literal that is compared with a column; None if it is not certain how Spark compares it.
 
-    ``timezone`` returns Spark's session time zone, and is called only for timestamps without zone. An empty one makes
-    them unknown.
+    Args:
+        tree: the literal.
+        kind: the column's type.
+        timezone: returns Spark's session time zone, and is called only for timestamps without zone. If it is empty,
+            the value of such a timestamp is None.
     """
     found, name = PlainLiteral.of(tree), kind.split("(")[0]
     if found is None or (found.cast and found.cast not in _CASTS.get(name, ())):
@@ -67,7 +70,7 @@ def literal_value(tree: exp.Expr, kind: str, timezone: Callable[[], str] = lambd
     if isinstance(found.node, exp.HexString):
         return bytes.fromhex(found.text) if name == "binary" else None
     convert, text = _CONVERTERS.get(name), found.text
-    # Spark compares a text with a number as numbers
+    # a text with a decimal, and a number with a column of texts, Spark compares as numbers of another type
     if convert is None or (name == "decimal" if found.node.is_string else name not in _NUMBERS):
         return None
     if found.cast == "DATE" and name != "date" and ":" in text:  # the cast would cut the time
@@ -82,7 +85,7 @@ def literal_value(tree: exp.Expr, kind: str, timezone: Callable[[], str] = lambd
 
 
 def _compares_exactly(found: Any, cast: str, kind: str) -> bool:
-    """Return True when a number is compared exactly: neither cut by its cast, nor rounded to fit 38 digits."""
+    """Return True when Spark compares a number exactly: it neither overflows its cast, nor is rounded to 38 digits."""
     if cast in _INTEGER_CASTS:
         bits = 8 << _INTEGER_CASTS.index(cast)
         return bool(-(2 ** (bits - 1)) <= found < 2 ** (bits - 1))
@@ -95,7 +98,7 @@ def _compares_exactly(found: Any, cast: str, kind: str) -> bool:
 
 
 def _char_text(text: str, length: int) -> str:
-    """Return text padded as CHAR (K2). Raise ValueError when it is too long, not counting trailing blanks."""
+    """Return text padded as CHAR (K2). Raises ValueError if it is too long, not counting trailing blanks."""
     if len(text.rstrip(" ")) > length:
         raise ValueError(text)
     return text[:length].ljust(length)
@@ -145,7 +148,7 @@ def _timestamp_ntz(text: str) -> dt.datetime:
 
 _CONVERTERS: Final[dict[str, Callable[[str], Any]]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _integer),
-    # floats are left out: their bounds say nothing of NaN, which is above every number (K3)
+    # floats are left out: their bounds leave out NaN, which is above every number (K3)
     **dict.fromkeys(("string", "varchar", "char"), str),
     "decimal": _decimal,
     "date": _date,
@@ -158,11 +161,11 @@ _CASTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("string", "varchar", "char"), ("TEXT",)),
     "date": ("DATE",),
     "timestamp": ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"),
-    # compared with an instant, Spark puts a clock into the session's zone, in which two clocks may be one instant
+    # no casts to instants: in the session's zone two local times may be the same instant
     "timestamp_ntz": ("DATE", "TIMESTAMPNTZ"),
 }
 """Type of a column -> casts (names of sqlglot's types) that leave a literal's text as it is."""
 _CERTAIN_CASTS: Final = frozenset({"BOOLEAN", "DECIMAL", "FLOAT", "DOUBLE", "BINARY"}.union(*_CASTS.values())) - {
     "TIMESTAMP"
 }
-"""Types of sqlglot whose names are the same once more in Spark's dialect."""
+"""Types of sqlglot whose names, written again in Spark's dialect, mean the same."""

@@ -1,4 +1,4 @@
-"""A predicate as a test of statistics: those of files, with their partitions, of row groups and of pages."""
+"""Predicates as tests of statistics: of files, with their partition values, of row groups and of pages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from trinity.predicates.comparisons import Comparison, ValueSet
 from trinity.spi import ColumnStats, DataFile
 
 StatsTest = Callable[[Mapping[str, ColumnStats]], bool]
-"""False when the predicate cannot be true for any row of a file with these statistics."""
+"""A function that returns False when the predicate is true for no row of a file with these statistics."""
 
 
 def stats_of(file: DataFile) -> Mapping[str, ColumnStats]:
-    """Return the statistics of a file's columns; those of its partition are its values there."""
+    """Return the statistics of a file's columns; for a partition column they are the file's partition value."""
     if not file.partition:
         return file.stats
     values = {name: _ALL_NULL if v is None else ColumnStats(v, v, 0) for name, v in file.partition.items()}
@@ -51,11 +51,11 @@ def stats_test(tree: exp.Expr, known: Mapping[str, tuple[str, str]], timezone: C
 
 
 def _may_meet(values: ValueSet, stats: ColumnStats) -> bool:
-    """Return True unless no value between the bounds is one of a set. A column of NULLs alone has none."""
+    """Return True unless no value between the bounds is in a set. A column with NULLs only has no value."""
     if stats.min is None or stats.max is None:
         return stats is not _ALL_NULL
     return values.meets(stats.min, stats.max)
 
 
 _ALL_NULL: Final = ColumnStats(None, None, 1)
-"""Stands for a partition of NULL."""
+"""The statistics that stand for a partition value of NULL."""

@@ -1,1 +1,1 @@
-"""Spark as Trinity uses it: its start, settings and types, and the reach of SQL text."""
+"""Spark as Trinity uses it: start, settings and types, and what SQL text reaches beyond the rows of tables."""

@@ -1,8 +1,8 @@
-"""Needless calls that pyspark makes into the JVM with every Column.
+"""Avoids needless calls that pyspark makes into the JVM with every Column.
 
-Each time that pyspark names a class, py4j first looks for its short name in every JAR on the path. Each time that it
-calls a static method, py4j asks whether it exists. With every Column it tells the JVM which line of the program
-made it, in six calls instead of one. Together that was more than half of the calls of a small statement.
+Each time pyspark names a class, py4j first looks for the class's short name in every JAR on the path. Each time it
+calls a static method, py4j asks whether the method exists. With every Column pyspark tells the JVM which line of the
+program made it, which takes six calls instead of one. Together these were more than half of a small statement's calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def remember_classes(spark: SparkSession) -> None:
-    """Let this process's gateway keep the classes; a name that this pyspark does not know is left alone."""
+    """Cache the classes of :data:`_CLASSES` in this process's gateway; names that this pyspark lacks are left alone."""
     from py4j.java_gateway import JavaClass
 
     jvm = spark._jvm
@@ -49,9 +49,9 @@ _before: bool | None = None
 
 @contextmanager
 def without_call_sites() -> Iterator[None]:
-    """Make Columns meanwhile without telling the JVM which line made them: it would be one of Trinity's.
+    """Within the block, make Columns without telling the JVM which line made them: it would be a line of Trinity's.
 
-    pyspark has one switch for the whole process, so Columns of other threads go without it for that time, too.
+    pyspark has one switch for the whole process, so Columns of other threads lack their lines for that time, too.
     """
     from pyspark.errors import utils as untyped
 

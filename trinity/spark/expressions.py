@@ -1,4 +1,4 @@
-"""Checks of expressions given as text: each is one expression; one stored with a table uses Spark's own alone (N2).
+"""Checks of expressions given as text: each is one expression, and a stored one uses Spark's own functions only (N2).
 
 A DEFAULT or a CHECK runs whenever rows are written, whoever writes them, and another engine may have put it into the
 table. So it is checked when it is defined and before it is used, by Spark's rules for a column's default.
@@ -35,26 +35,31 @@ _NOW: Final = frozenset({
 
 
 class Parsed(Protocol):
-    """What the checks need to know of an expression."""
+    """The facts about an expression that the checks need."""
 
     def has_subquery(self) -> bool:
-        """Return True when it holds a query."""
+        """Return True when the expression has a subquery."""
 
     def hides(self) -> bool:
-        """Return True when a comment may hide a part of it."""
+        """Return True when a comment may hide a part of the expression."""
 
     def makes_names(self) -> bool:
-        """Return True when it makes a name out of text."""
+        """Return True when the expression makes a name out of text, by ``IDENTIFIER(...)``."""
 
     def functions(self) -> Iterator[str]:
-        """Yield the names of the functions that it calls."""
+        """Yield the names of the functions that the expression calls."""
 
 
 def one_expression(spark: SparkSession, text: str, what: str) -> Parsed:
-    """Return the text as Spark parses it.
+    """Return an expression as Spark parses it.
+
+    Args:
+        spark: the session.
+        text: the expression.
+        what: the expression's purpose, as the beginning of a message.
 
     Raises:
-        TrinityError: SYNTAX_ERROR for anything else than one expression: none, several, one with an alias.
+        TrinityError: SYNTAX_ERROR for anything but one expression: none, several, one with an alias.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -73,7 +78,7 @@ def one_expression(spark: SparkSession, text: str, what: str) -> Parsed:
 
 
 class _ParsedBySpark:
-    """An expression as the tree that Spark's parser makes of it."""
+    """An expression that Spark's parser has parsed."""
 
     def __init__(self, spark: SparkSession, text: str) -> None:
         self._jvm: Any = spark._jvm
@@ -87,7 +92,7 @@ class _ParsedBySpark:
         return bool(self._tree.containsPattern(patterns.PLAN_EXPRESSION()))
 
     def hides(self) -> bool:
-        return False  # Spark's parser has dealt with comments
+        return False  # Spark's parser has removed the comments
 
     def makes_names(self) -> bool:
         return any(kind == "ExpressionWithUnresolvedIdentifier" for kind, _ in self._nodes())
@@ -106,13 +111,13 @@ class _ParsedBySpark:
 
 
 def refuse_subquery(parsed: Parsed, text: str, what: str) -> None:
-    """Raise NOT_SUPPORTED for an expression that holds a subquery."""
+    """Raise NOT_SUPPORTED for an expression with a subquery."""
     if parsed.has_subquery():
         raise _refusal(what, text, "has a subquery")
 
 
 def check_stored(spark: SparkSession, text: str, what: str) -> None:
-    """Refuse an expression that no table may keep; messages say what it is.
+    """Refuse an expression that may not be stored with a table. ``what`` is its purpose, as a message begins.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a subquery, reflection, files, and functions that are not Spark's own;
@@ -129,11 +134,11 @@ def _judge(spark: SparkSession, text: str, what: str) -> None:
 
 
 def check_constant(spark: SparkSession, text: str, what: str) -> None:
-    """Refuse an expression that no DEFAULT may be. Arguments as for :func:`check_stored`.
+    """Refuse an expression that may not be a DEFAULT. The arguments are those of :func:`check_stored`.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one that does not yield the same single value for each row of a statement, and
-            as :func:`check_stored`; COLUMN_NOT_FOUND, TYPE_MISMATCH, ... for one that Spark cannot resolve.
+        TrinityError: NOT_SUPPORTED unless it yields the same single value for each row of a statement, and as
+            :func:`check_stored`; COLUMN_NOT_FOUND, TYPE_MISMATCH, ... if Spark cannot resolve it.
     """
     _constant.get(text, lambda: _judge_constant(spark, text, what))
 
@@ -155,7 +160,7 @@ def _judge_constant(spark: SparkSession, text: str, what: str) -> None:
 
 
 def is_deterministic(rows: DataFrame, text: str) -> bool:
-    """Return True when a frame, which was made from an expression, gives the same answer each time."""
+    """Return True when a frame gives the same answer each time; ``text`` is the expression that it was made from."""
     if is_remote(rows):
         return not varies(text)
     made: Any = rows
@@ -185,7 +190,7 @@ def _check_functions(spark: SparkSession, parsed: Parsed, text: str, what: str) 
 
 
 def _is_own(spark: SparkSession, name: str) -> bool:
-    """Return True for the name of Spark's own function that reaches nothing beyond its arguments."""
+    """Return True for the name of a function of Spark's own that reaches nothing beyond its arguments."""
     if name.lower() in FUNCTIONS:
         return False
     if is_remote(spark):

@@ -1,4 +1,4 @@
-"""A few rows of the driver's: as Arrow data, and as DataFrames."""
+"""Small sets of rows that the driver has in memory, as Arrow data and as DataFrames."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def local_frame(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> DataFrame:
-    """Return a DataFrame of a few rows of the driver's, given as for :func:`small_table`.
+    """Return a DataFrame of a few rows; the arguments are those of :func:`small_table`.
 
-    They reach Spark as Arrow data. From a list of Python rows pyspark would make an RDD, which Python workers turn into
-    rows at each use.
+    The rows reach Spark as Arrow data. From a list of Python rows pyspark would make an RDD, which Python workers turn
+    into rows at each use.
     """
     found = arrow_frame(spark, small_table(columns, rows))
     return with_char(found, [Column(name, kind) for name, kind in columns.items()])
 
 
 def small_table(columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Return a few rows as Arrow data. Columns are name -> type, as that of a column; a map is its items."""
+    """Return a few rows as Arrow data. ``columns`` maps names to types; the value of a MAP is a list of its items."""
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
     values = zip(*rows, strict=True) if rows else ([] for _ in columns)
     arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]

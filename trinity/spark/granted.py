@@ -1,8 +1,8 @@
 """Spark's reads with keys that a catalog hands out for one table.
 
-S3A has one key for a bucket, and keeps the client that it made with it. So each key gets a scheme of its own, and with
-it a client of its own. The settings of a scan are shown in its plan, and so have placeholders for keys only. The keys
-themselves are in the configuration of Hadoop's file systems, which Spark brings to its executors.
+S3A has one key for each bucket and scheme, and keeps the client that it has made with that key. So each key gets a
+scheme of its own, and by that a client of its own. A plan shows the settings of its scans, so these have placeholders
+for keys only. The keys themselves are in the configuration of Hadoop's file systems, which Spark sends to executors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,12 @@ _mutex: Final = threading.Lock()
 
 @dataclass(frozen=True)
 class FileAccess:
-    """How Spark's reader reaches some files: by its options, and by URIs of a scheme, where they need another one."""
+    """The access of Spark's reader to some files.
+
+    Attributes:
+        options: options of the reader.
+        scheme: scheme of the files' URIs; None for the usual one.
+    """
 
     options: Mapping[str, str] = field(default_factory=dict)
     scheme: str | None = None
@@ -60,7 +65,7 @@ class FileAccess:
 
 
 def file_access(spark: SparkSession, paths: Sequence[str]) -> FileAccess:
-    """Return how Spark reaches files of one table, and let it do so from now on.
+    """Return the access to files of one table, and let Spark use it from now on.
 
     Raises:
         TrinityError: NOT_SUPPORTED for files with more than one key; CONFIGURATION_INVALID over Spark Connect.
@@ -110,7 +115,7 @@ def _access_by_credential(spark: SparkSession, credential: Granted, bucket: str)
 
 
 def _close_client(java: Any, hadoop: Any, uri: str, access: FileAccess) -> None:
-    """Close this process's client whose key has ended, and forget the key."""
+    """Close this process's client with a key that has expired, and forget the key."""
     conf = java.org.apache.hadoop.conf.Configuration(hadoop)
     for name, value in access.options.items():
         conf.set(name, value)

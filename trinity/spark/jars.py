@@ -1,6 +1,6 @@
-"""The JARs that Spark is started with, and how they come on the class path of its JVM.
+"""The JARs with which Spark is started, on the class path of its JVM.
 
-Those of packages that no list names are resolved once by Ivy, which is among Spark's own, and remembered.
+Packages without a list of JARs are resolved once by Ivy, which comes with Spark; the result is kept.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def find_jars(requirements: Sequence[SparkRequirements], settings: Mapping[str, 
     """Return the files of the JARs that requirements list, and of packages without a list, which Ivy resolves.
 
     They are given to Spark as ``spark.jars``. As ``spark.jars.packages`` they would also be on the path of the Python
-    workers, which search each for modules. Spark's settings may exclude packages and name repositories.
+    workers, which search each for modules. ``settings`` are Spark's; they may exclude packages and name repositories.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where they cannot be had; FILESYSTEM_ERROR or PERMISSION_DENIED where they
-            cannot be kept.
+        TrinityError: CONFIGURATION_INVALID if they cannot be fetched or resolved; FILESYSTEM_ERROR or PERMISSION_DENIED
+            if they cannot be stored.
     """
     addresses = repositories(settings)
     listed = listed_jars(need.jars for need in requirements if need.jars is not None)
@@ -46,12 +46,12 @@ def add_jars(jvm: Any, jars: Iterable[str]) -> None:
 
 
 def resolve(packages: tuple[str, ...], settings: Mapping[str, str], addresses: Sequence[str]) -> list[str]:
-    """Return the files of packages and of all that they need: those of an earlier run, or resolved now.
+    """Return the files of packages and of their dependencies: as an earlier run resolved them, or resolved now.
 
     Packages are coordinates ``group:artifact:version``.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where they cannot be resolved.
+        TrinityError: CONFIGURATION_INVALID if they cannot be resolved.
     """
     known = jars_folder() / f"ivy-{sha256(','.join(sorted(packages)).encode()).hexdigest()[:16]}.json"
     jars = _cached_jars(known)
@@ -63,7 +63,7 @@ def resolve(packages: tuple[str, ...], settings: Mapping[str, str], addresses: S
 
 
 def _resolve_packages(packages: tuple[str, ...], settings: Mapping[str, str]) -> list[str]:
-    """Let spark-submit resolve the packages, in a JVM of its own that ends here: Spark reads its JARs at its start."""
+    """Let spark-submit resolve packages in a JVM of its own, which ends here: Spark reads its JARs at its start."""
     from pyspark import java_gateway
 
     from trinity.spark_names import SparkConf

@@ -1,4 +1,4 @@
-"""A Spark with all that the formats need: settings, JARs, and checks that name what is missing."""
+"""The start of a Spark with the settings and JARs that the formats need, and checks that name missing ones."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
-    # makes tasks begin sooner; the module's pyspark is that of this machine's Spark
+    # makes tasks begin sooner; on one machine the workers' pyspark is the installed one
     "spark.python.daemon.module": "trinity.spark.worker_daemon",
 }
 """Settings for one machine; a cluster keeps Spark's own."""
 _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timeType.enabled": "true",
-    "spark.sql.variable.substitute": "false",  # as every statement holds it (N2)
+    "spark.sql.variable.substitute": "false",  # the value that every statement needs (N2)
     # one sorted file per bucket: the merged read's join needs no sort of the base
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
-    # Spark compares up to so many keys one by one with the page index; of more keys only their range
+    # Spark compares up to so many keys one by one with the page index, and of more keys only their range
     "spark.sql.parquet.pushdown.inFilterThreshold": "256",
     # list the files of a hundred commits on the driver; a Spark job for that costs more
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
-    # a query with availableNow then ends after a crash, too, for a source written in Python
+    # with this a query with availableNow on a source written in Python ends even after a crash
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
     # saves 40 ms of a TCP socket's delayed acknowledgements
     **({"spark.python.unix.domain.socket.enabled": "true"} if hasattr(socket, "AF_UNIX") else {}),
@@ -64,7 +64,7 @@ _starting = threading.Lock()
 
 @dataclass(frozen=True)
 class _Own:
-    """The Spark that Trinity started in this process, with the requirements that it has met so far."""
+    """The Spark that Trinity started in this process, with the requirements that it meets so far."""
 
     context: SparkContext
     requirements: Sequence[SparkRequirements]
@@ -75,17 +75,17 @@ _own: _Own | None = None
 
 
 def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str, str]) -> SparkSession:
-    """Return this process's Spark: the running one when it has what is needed, else a new one.
+    """Return a session of this process's Spark: of the running one if it meets the requirements, else of a new one.
 
-    The new one is local, unless the settings name another master, or a server of Spark Connect (``spark.remote``, or
-    ``SPARK_REMOTE`` in the environment). In a program that ``spark-submit`` runs, it is as that was configured: its JVM
-    runs already, so ``spark-submit`` has to bring the JARs. A running one that Trinity started gets the JARs that it
-    lacks, and where it lacks settings a further session. The caller's own settings override those of ``spark-submit``,
-    and these Trinity's.
+    A new Spark is local, unless the settings name another master, or a server of Spark Connect (``spark.remote``, or
+    ``SPARK_REMOTE`` in the environment). In a program that ``spark-submit`` runs, Spark has the configuration of
+    ``spark-submit``, which also has to bring the JARs, since its JVM runs already. A running Spark that Trinity started
+    gets the JARs that it lacks, and a further session if it lacks settings. The caller's own settings override those of
+    ``spark-submit``, and these override Trinity's.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID with the remedy: no Java, an old one, no network for the JARs, a server
-            that does not answer, or a running or submitted Spark that lacks something.
+        TrinityError: CONFIGURATION_INVALID with the remedy: no Java, or an old one; no network for the JARs; a server
+            that does not answer; a running or submitted Spark that lacks something.
     """
     with _starting:
         from trinity.spark_names import SparkContext, SparkSession
@@ -109,7 +109,7 @@ def local_spark(requirements: Iterable[SparkRequirements], settings: Mapping[str
 
 
 def _start_own(requirements: Sequence[SparkRequirements], settings: Mapping[str, str]) -> SparkSession:
-    """Start a Spark that is Trinity's own, in the JVM of an earlier one where there was one."""
+    """Start a Spark of Trinity's own; if this process had a Spark before, in that one's JVM."""
     global _own
     from trinity.spark_names import SparkContext
 
@@ -130,7 +130,7 @@ def _start_own(requirements: Sequence[SparkRequirements], settings: Mapping[str,
 
 
 def _with_more(own: _Own, running: SparkSession, requirements: Sequence[SparkRequirements]) -> SparkSession:
-    """Return a session of Trinity's own Spark that has all that further catalogs need."""
+    """Return a session of Trinity's own Spark that meets further requirements, too."""
     global _own
     lacking = _lacking_settings(running, requirements)
     if not lacking and not _lacking_jars(running, requirements):
@@ -156,7 +156,7 @@ def _new_settings(requirements: Sequence[SparkRequirements], given: Mapping[str,
 
 
 def _overridden(settings: Mapping[str, str], stronger: Mapping[str, str]) -> dict[str, str]:
-    """Return settings, overridden by stronger ones; lists get the items of both."""
+    """Return settings, overridden by stronger ones; settings that are lists get the items of both."""
     found = {**settings, **stronger}
     for key in _JOINED:
         if key in settings and key in stronger:
@@ -173,11 +173,10 @@ def _submitted_settings() -> dict[str, str]:
 
 
 def check_spark(spark: SparkSession, requirements: Iterable[SparkRequirements]) -> None:
-    """Check that a Spark that the caller brought lacks nothing.
+    """Check that a Spark that the caller brought meets requirements. A server of Spark Connect is not checked.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID listing every missing JAR and setting, or where its workers run another
-            Python. A server of Spark Connect is not checked.
+        TrinityError: CONFIGURATION_INVALID listing every missing JAR and setting, or if its workers run another Python.
     """
     if is_remote(spark):
         return
@@ -218,7 +217,7 @@ def _has(spark: SparkSession, name: str) -> bool:
 
 
 def _with_java_options(settings: dict[str, str]) -> dict[str, str]:
-    """Return settings with room on Java's stacks and a quiet log, unless the caller's own options say otherwise."""
+    """Return settings with larger Java stacks and a quiet log, unless the caller's own Java options set these."""
     given = settings.get(_JAVA_OPTIONS, "")
     ours = [_STACK] if "-Xss" not in given else []
     if "log4j" not in given and "SPARK_CONF_DIR" not in os.environ:
@@ -249,10 +248,10 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _further_session(running: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return a session that has more settings, and that is the process's from now on.
+    """Return a session with more settings, and make it the process's default session.
 
-    Spark reads extensions only when it makes a session; one whose JAR is missing is left out. The earlier session stays
-    as it is, with what runs in it, and both share the Spark, its tables and its caches.
+    Spark reads extensions only when it makes a session; an extension whose JAR is missing is left out. The earlier
+    session stays as it is, with what runs in it. Both share the Spark, its tables and its caches.
     """
     from trinity.spark_names import SparkSession
 

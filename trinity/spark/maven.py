@@ -1,4 +1,4 @@
-"""JARs fetched from Maven repositories, each kept only if it has the hash of its list."""
+"""JARs fetched from Maven repositories; a JAR is kept only if it has the hash that its list names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,13 @@ _log: Final = logger("trinity.spark")
 
 @dataclass(frozen=True)
 class Fetched:
-    """A JAR on this machine, which may have been there already."""
+    """A JAR on this machine.
+
+    Attributes:
+        jar: the JAR.
+        path: its file.
+        fetched: False if the file was there before.
+    """
 
     jar: Jar
     path: Path
@@ -59,11 +65,11 @@ def repositories(settings: Mapping[str, str]) -> list[str]:
 
 
 def fetch_jars(jars: Iterable[Jar], folder: Path, addresses: Sequence[str]) -> list[Fetched]:
-    """Return the files of JARs, in their order; those that a folder lacks, or has damaged, are fetched into it.
+    """Return the files of JARs, in their order; missing and damaged files are fetched into the folder.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where none of the repositories gives a JAR with its hash; FILESYSTEM_ERROR
-            or PERMISSION_DENIED where the folder cannot be written.
+        TrinityError: CONFIGURATION_INVALID if no repository gives a JAR with its hash; FILESYSTEM_ERROR or
+            PERMISSION_DENIED if the folder cannot be written.
     """
     with ThreadPoolExecutor(_AT_ONCE, "trinity-jars") as pool:
         try:
@@ -98,12 +104,12 @@ def _is_intact(path: Path, jar: Jar) -> bool:
             return False
         with path.open("rb") as file:
             return file_digest(file, "sha256").hexdigest() == jar.sha256
-    except OSError:  # it is not there, or cannot be read: to put it there again says why
+    except OSError:  # it is missing or cannot be read; writing it again raises the error, if there is one
         return False
 
 
 def _fetch(jar: Jar, url: str, path: Path) -> str | None:
-    """Put a JAR in its place as a whole, and return None; or return why an address does not give it."""
+    """Fetch a JAR and put it in its place as a whole; return None, or else why an address does not give it."""
     try:
         content = _download(url, jar.bytes + 1)
     except _NoAnswer as error:
@@ -114,7 +120,7 @@ def _fetch(jar: Jar, url: str, path: Path) -> str | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as part:
             part.write(content)
-        Path(part.name).chmod(0o644)  # a temporary file is its owner's alone
+        Path(part.name).chmod(0o644)  # others may not read a temporary file
         Path(part.name).replace(path)
     except OSError as error:
         raise TrinityError(
@@ -126,7 +132,7 @@ def _fetch(jar: Jar, url: str, path: Path) -> str | None:
 
 
 class _NoAnswer(Exception):
-    """Says why a repository does not give a file."""
+    """The error of a request to a repository; its text says why it gives no file."""
 
 
 def _download(url: str, most: int) -> bytes:
@@ -147,7 +153,7 @@ def _download(url: str, most: int) -> bytes:
 
 
 def _request(url: str) -> Request:
-    """Return the request for an address, with the name and the password that it may have."""
+    """Return the request for an address; a name and password in the address become its login."""
     parts = urlsplit(url)
     if parts.username is None:
         return Request(url)

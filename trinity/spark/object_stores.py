@@ -1,4 +1,4 @@
-"""How Spark reaches buckets: Hadoop's file systems and the Python workers get settings for each bucket in use.
+"""Spark's access to buckets: Hadoop's file systems and the Python workers get settings for each bucket in use.
 
 Keys go into the configuration of Hadoop's file systems and into the environment of the workers, neither of which is
 part of a plan.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def requirements_of(buckets: Iterable[str]) -> list[SparkRequirements]:
-    """Return the requirements of catalogs in buckets: those of the kinds of store, each once."""
+    """Return the requirements of catalogs in buckets: those of each kind of store, once."""
     return [kind.spark for kind in dict.fromkeys(map(kind_of, buckets))]
 
 
@@ -30,8 +30,9 @@ def prepare_buckets(spark: SparkSession, buckets: Mapping[str, StoreOptions]) ->
     """Let Spark reach buckets as their options say, from the next statement on; other buckets are left alone.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for options that a file system of Hadoop's does not know; CONFIGURATION_INVALID
-            where it has one setting for two buckets, whose options differ, or lacks one that holds for all.
+        TrinityError: NOT_SUPPORTED for options that Hadoop's file system does not know; CONFIGURATION_INVALID if the
+            file system has one setting for two buckets whose options differ, or if Spark was started without a setting
+            that holds for all buckets.
     """
     context = spark.sparkContext
     hadoop = context._jsc.hadoopConfiguration()
@@ -63,7 +64,7 @@ def _check_needs(hadoop: Any, buckets: Mapping[str, StoreOptions]) -> None:
 
 
 def _agreed_settings(buckets: Mapping[str, StoreOptions]) -> dict[str, dict[str, str]]:
-    """Return the settings for each bucket, which must not contradict those for another one in use."""
+    """Return the settings for each bucket, which must not contradict those of another bucket in use."""
     found = {store: _settings(store, options) for store, options in buckets.items()}
     clash: tuple[str, str] | None = None
     for other, options in buckets_in_use().items():
@@ -88,7 +89,7 @@ def _settings(store: str, options: StoreOptions) -> dict[str, str]:
 
 
 def _forget_clients(java: Any, hadoop: Any, store: str) -> None:
-    """Close the cached clients with the old keys: Spark's own, and that of Iceberg's reader."""
+    """Close the cached clients that have the old keys: Spark's own, and the one of Iceberg's reader."""
     from py4j.protocol import Py4JJavaError
 
     both = java.org.apache.hadoop.conf.Configuration(hadoop)

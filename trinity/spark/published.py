@@ -1,6 +1,7 @@
-"""Temporary views that :meth:`trinity.Session.publish` has made, by the tables that they read.
+"""Temporary views that :meth:`trinity.Session.publish` has made, and the tables that they read.
 
-Spark's own settings keep them: they live as long as its views do, and every session of Trinity on one Spark sees them.
+Which table a view reads is kept in a setting of Spark: settings live as long as views do, and every session of Trinity
+on one Spark sees them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _SETTING: Final = "spark.trinity.published."
 class Published:
     """The table that a published view reads.
 
-    Its warehouse tells catalogs of one name apart, and is empty where only a service knows.
+    Attributes:
+        name: the table's name.
+        location: its location.
+        warehouse: its catalog's warehouse, which tells catalogs of one name apart; empty if only a service knows it.
     """
 
     name: TableName

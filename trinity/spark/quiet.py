@@ -1,4 +1,4 @@
-"""What Spark's JVM writes on standard error when it starts, and what of it is worth a user's eyes."""
+"""Filters for the lines that Spark's JVM writes on standard error when it starts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import IO, Final
 
 LOGGING: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
-"""Java option for a log of errors alone, from the first line on."""
+"""Java option for a log with errors only, from the first line on."""
 _START: Final = re.compile(rb"WARNING: Using incubator modules: jdk\.incubator\.vector\s*")
-"""The lines of every start, which no option of Java's keeps back."""
+"""A line of every start, which no option of Java suppresses."""
 _BEGINS: Final = b"WARNING: "
 _PIECE: Final = 65536
 
 _MOST: Final = 500
-"""Characters of a failed process's lines that an error shows."""
+"""How many characters of a failed process's output an error shows."""
 
 
 @contextmanager
 def without_start_lines() -> Iterator[None]:
-    """Keep the lines of every start back; all others of a JVM that is started within go to standard error, for good."""
+    """Suppress the lines of every start. All other lines of a JVM that the block starts go to standard error."""
     try:
         screen = os.dup(2)
     except OSError:  # there is no standard error
@@ -42,9 +42,9 @@ def without_start_lines() -> Iterator[None]:
 
 @contextmanager
 def captured_output() -> Iterator[Callable[[], str]]:
-    """Keep all lines back that a process that is started within writes on standard error; yields what tells the last.
+    """Suppress what a process that the block starts writes on standard error; yield a function that returns its end.
 
-    That is for a process that ends by itself: its lines are lost, but for an error's message.
+    It is for a process that ends by itself: its output is lost, except for an error's message.
     """
     try:
         screen = os.dup(2)
@@ -67,9 +67,9 @@ def _last_of(lines: IO[bytes]) -> str:
 
 
 def _pass_on(reading: int, screen: int) -> None:
-    """Copy what is written from one file to another as it comes, until the last process that writes ends.
+    """Copy from one file to another as data comes, without the lines of every start, until the last writer ends.
 
-    Only a line that begins as those of the start do waits for its end.
+    Only a line that may be a line of the start is held back until it is complete.
     """
     begun = b""
     while piece := os.read(reading, _PIECE):

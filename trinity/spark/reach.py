@@ -1,7 +1,7 @@
-"""The reach of a text of SQL beyond the rows of tables: code, files, commands (N2).
+"""What SQL text reaches beyond the rows of tables: code, files, commands (N2).
 
-Spark's own parser decides what is in a text. It is asked only where a text holds a word that such a reach needs, or is
-no plain query.
+Spark's own parser decides what a text contains. It is asked only for a text that has a word which such a reach needs,
+or that is no plain query.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ FUNCTIONS: Final = {
     **dict.fromkeys(("from_protobuf", "to_protobuf"), "reads the file of a descriptor"),
     **dict.fromkeys(("table_changes", "table_changes_by_path"), "reads the files of a path"),
 }
-"""Spark's functions that reach beyond their arguments -> what they do."""
+"""Functions of Spark that reach beyond their arguments -> what they do."""
 _FORMATS: Final = frozenset({
     "text", "csv", "json", "xml", "parquet", "orc", "avro", "delta", "iceberg", "jdbc", "binaryfile", "image", "libsvm",
     "kafka", "rate", "socket", "console", "memory", "noop", "statestore", "hive", "protobuf",
 })  # fmt: skip
-"""Data sources that have a short name; others are known by the name of a class."""
+"""Short names of data sources; other data sources are named by a class."""
 # a comment may stand between a name and what follows it
 _SUSPECT: Final = re.compile(
     rf"\b(?:{'|'.join(FUNCTIONS)}|identifier)`?\s*(?:\(|--|/\*)"
@@ -43,7 +43,7 @@ _QUERY: Final = re.compile(
     r"[\s(]*(?:(?:select|values)\b|(?:with|from|table)\b(?!.*\b(?:insert|merge|update|delete)\b))",
     re.IGNORECASE | re.DOTALL,
 )
-"""The beginning of a query; no other statement of Spark's begins so."""
+"""The beginning of a query; no other statement of Spark begins like this."""
 _LOGICAL: Final = "org.apache.spark.sql.catalyst.plans.logical"
 _COMMANDS: Final = frozenset({
     "CacheTable", "CacheTableAsSelect", "ClearCacheCommand$", "CreateVariable", "CreateViewCommand", "DescribeColumn",
@@ -51,7 +51,7 @@ _COMMANDS: Final = frozenset({
     "ExplainCommand", "RefreshFunction", "RefreshTable", "ResetCommand", "SetCatalogCommand", "SetCommand",
     "SetVariable", "UncacheTable",
 })  # fmt: skip
-"""Spark's commands that reach no more than a query does, as do those that begin with Show."""
+"""Spark's commands that reach no more than a query does. Those whose name begins with Show are others."""
 _OTHERS: Final = frozenset({
     "Call", "CompoundBody", "DescribeDeltaHistory", "InsertIntoDir", "RestoreTableStatement",
     "UnresolvedExecuteImmediate",
@@ -61,11 +61,11 @@ _INNER: Final = {"ExplainCommand": "logicalPlan", "DescribeQueryCommand": "plan"
 """Command whose query is not among its children -> the query's name."""
 _NAMED: Final = frozenset({"UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedView"})
 _SETTINGS: Final = re.compile(r"spark\.(?:sql|databricks\.delta)\.(?!catalog\.)(?!.*(?:class|python)$).+|time\s*zone")
-"""Settings that reach nothing; others configure file systems, or load a class."""
+"""Settings that reach nothing beyond rows; others configure file systems, or load a class."""
 
 
 def reach_of_statement(spark: SparkSession, text: str) -> str | None:
-    """Return the reach of a statement beyond rows, as the beginning of a sentence; None when it has none.
+    """Return what a statement reaches beyond rows, as the beginning of a message; None if it reaches nothing.
 
     Text that Spark cannot parse reaches nothing.
     """
@@ -83,7 +83,7 @@ def reach_of_statement(spark: SparkSession, text: str) -> str | None:
 
 
 def reach_of_expression(spark: SparkSession, text: str) -> str | None:
-    """Return the reach of an expression beyond rows, its subqueries included. See :func:`reach_of_statement`.
+    """Return what an expression, with its subqueries, reaches beyond rows, as :func:`reach_of_statement` does.
 
     Raises:
         TrinityError: SYNTAX_ERROR for a text that may reach something, and is no expression by itself.
@@ -113,7 +113,7 @@ def _parsed(spark: SparkSession, text: str, way: str) -> Any:
 
 
 def _reached_nodes(spark: SparkSession, root: Any, closely: bool) -> Iterator[str]:
-    """Yield the reach of each node of a plan; only ``closely`` are the nodes' expressions searched too."""
+    """Yield what the nodes of a plan reach; if ``closely``, search the nodes' expressions, too."""
     plans = [root]
     while plans:
         plan = plans.pop()
@@ -128,7 +128,7 @@ def _reached_nodes(spark: SparkSession, root: Any, closely: bool) -> Iterator[st
 
 
 def _expressions(plan: Any, kind: str) -> list[Any]:
-    if kind == "WithWindowDefinition":  # keeps them in a map
+    if kind == "WithWindowDefinition":  # this node has its expressions in a map
         return elements(plan.windowDefinitions().values().toSeq())
     return elements(plan.expressions())
 
@@ -156,7 +156,7 @@ def _function(name: str) -> Iterator[str]:
 
 
 def _command(spark: SparkSession, plan: Any, kind: str) -> str | None:
-    """Return the reach of a command; None for a query's node, and for a command that is allowed."""
+    """Return what a command reaches; None for a query's node, and for an allowed command."""
     if kind == "SetCommand":
         return _setting(plan)
     if kind in _COMMANDS or kind.startswith("Show"):
@@ -196,7 +196,7 @@ def _node(spark: SparkSession, plan: Any, kind: str) -> str | None:
 
 
 def _is_path(spark: SparkSession, parts: list[str]) -> bool:
-    """Return True when Spark reads a name as data source and path, as in text.`/path`; its own tables come first."""
+    """Return True when Spark reads a name as data source and path, as text.`/path`, and has no table of that name."""
     source, name = parts[-2:]
     if source.lower() not in _FORMATS and not _is_source(spark, source):
         return False
@@ -222,5 +222,5 @@ def _is_source(spark: SparkSession, name: str) -> bool:
 
 
 def elements(sequence: Any) -> list[Any]:
-    """Return a sequence of Scala's as a list."""
+    """Return a Scala sequence as a list."""
     return [sequence.apply(i) for i in range(sequence.size())]

@@ -1,7 +1,7 @@
-"""Spark Connect: a session whose Spark is a server, without a JVM beside Python, and how to ask it for facts.
+"""Spark Connect: facts about a session whose Spark is a server, without a JVM beside Python, and about its frames.
 
-Its frames are plans that the server analyses anew at each use. Spark beside Python knows facts of a frame as soon as
-that is made; here they have to be asked for.
+A frame of Spark Connect is a plan that the server analyses anew at each use. A Spark beside Python knows the facts of a
+frame as soon as the frame is made; a server has to be asked for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MODULE: Final = "pyspark.sql.connect"
 _MANY: Final = 1 << 16
-"""Rows of a range, more than any cluster has cores."""
+"""Rows of a range: more than any cluster has cores."""
 _cores: Final[Cache[str, int]] = Cache(16)
 """Id of a session of Spark Connect -> the number of tasks that its cluster runs in parallel."""
 
@@ -52,7 +52,10 @@ def check_mode(of: Any) -> None:
 def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
     """Raise CONFIGURATION_INVALID for a session of Spark Connect, which has no JVM beside it.
 
-    The message says what needs the JVM, and what to do instead.
+    Args:
+        spark: the session.
+        what: what needs the JVM, as the message begins.
+        instead: what to do instead, as the message ends.
     """
     if is_remote(spark):
         raise TrinityError(
@@ -61,7 +64,7 @@ def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
 
 
 def runs_in_process(spark: SparkSession) -> bool:
-    """Return True where this process is all of Spark: its driver and its only executor."""
+    """Return True when this process is the whole Spark: its driver and its only executor."""
     return not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", str(spark.sparkContext.master)) is not None
 
 
@@ -69,7 +72,7 @@ def parallelism(spark: SparkSession) -> int:
     """Return the number of tasks that Spark runs in parallel."""
     if not is_remote(spark):
         return int(spark.sparkContext.defaultParallelism)
-    # a range has as many partitions; no setting of a server tells the number
+    # a range has this number of partitions; no setting of a server tells it
     session: Any = spark
     return _cores.get(str(session.session_id), lambda: _parts(spark))
 
@@ -113,9 +116,9 @@ def plan_text(frame: DataFrame) -> str:
 
 
 def query_over(spark: SparkSession, text: str, views: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the frame of a statement, which reads temporary views that are dropped after it.
+    """Return the frame of a statement that reads temporary views, which the caller drops afterwards.
 
-    A frame of Spark Connect takes them along, since it would look for them at each use.
+    A frame of Spark Connect has the views' plans in its own, since it would look for the views at each use.
     """
     if not is_remote(spark) or not views:
         return analysed(spark.sql(text))
@@ -127,7 +130,7 @@ def query_over(spark: SparkSession, text: str, views: Mapping[str, DataFrame]) -
 
 
 def analysed(frame: DataFrame) -> DataFrame:
-    """Return the frame, analysed: Spark raises errors in it now, and not when it is collected."""
+    """Return the frame after its analysis: Spark raises errors in it now, and not when it is collected."""
     if is_remote(frame):
         _ = frame.schema
     return frame

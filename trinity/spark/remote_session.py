@@ -1,6 +1,6 @@
-"""A session of Spark Connect that the caller brought: checks that its server has Trinity, and sees the same files.
+"""Checks of a Spark Connect session that the caller brought: its server must have Trinity, and see the same files.
 
-A catalog's tables are committed from here, and their files are written there. A server with disks of its own, or with
+This process commits to a catalog's tables, and the server writes their files. A server with disks of its own, or with
 settings for another store, would write files that no reader of the table's metadata can find. So it is checked before
 anything is written.
 """
@@ -37,9 +37,10 @@ class RemoteCatalog:
     """A catalog of a session of Spark Connect.
 
     Attributes:
+        name: its name.
         module: the package of its format.
-        folder: the location of its tables on a disk or in a bucket; None where the session does not know it.
-        needs_jvm: True when its tables there are changed through Spark's JVM.
+        folder: the location of its tables on a disk or in a bucket; None if the session does not know it.
+        needs_jvm: True when changes of its tables need Spark's JVM.
     """
 
     name: str
@@ -52,12 +53,12 @@ def open_remote(url: str) -> SparkSession:
     """Return the session of the server at an address, ``sc://host:15002``.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID where nothing answers: pyspark would try for ten minutes.
+        TrinityError: CONFIGURATION_INVALID if nothing answers; pyspark itself would try for ten minutes.
     """
     from trinity.spark_names import SparkSession
 
     parts = urlsplit(url)
-    if parts.scheme == "sc":  # pyspark starts others itself
+    if parts.scheme == "sc":  # for other addresses, such as local, pyspark starts a server itself
         address = parts.hostname or "", parts.port or _PORT
         try:
             socket.create_connection(address, _PATIENCE_S).close()
@@ -90,7 +91,7 @@ def prepare_remote(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> No
 
 
 def _ask(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
-    """Run one task on the server, which imports what tasks need and looks for the marks beside the tables."""
+    """Run one task on the server; it imports the modules that tasks need, and looks for marks beside the tables."""
     modules = list(dict.fromkeys(["trinity", *(catalog.module for catalog in catalogs)]))
     marks = [found for folder in dict.fromkeys(c.folder for c in catalogs if c.folder) if (found := _mark(folder))]
     try:
@@ -105,7 +106,7 @@ def _ask(spark: SparkSession, catalogs: Sequence[RemoteCatalog]) -> None:
 
 
 class _Mark(NamedTuple):
-    """An object beside a catalog's tables, by whose text the server is known to see the same storage."""
+    """An object beside a catalog's tables. A server that finds its text sees the same storage."""
 
     folder: str
     name: str
@@ -113,9 +114,9 @@ class _Mark(NamedTuple):
 
 
 def _mark(folder: str) -> _Mark | None:
-    """Put a mark, which stays in a bucket; return None where nothing can be written: no table is changed there either.
+    """Put a mark, which stays if it is in a bucket. Return None if nothing can be written: then no table is changed.
 
-    For a folder that does not exist yet the mark is in the nearest one above that does.
+    If the folder does not exist yet, the mark is in the nearest existing folder above it.
     """
     store, text = ObjectStore(folder), uuid.uuid4().hex
     try:
@@ -147,7 +148,7 @@ def _check_python(found: Mapping[str, Any]) -> None:
 
 
 def _check_spark(spark: SparkSession, mark: _Mark) -> None:
-    """Let Spark itself read the mark in a bucket, through Hadoop's file system."""
+    """Check that Spark itself, by Hadoop's file system, can read a mark in a bucket."""
     from trinity.calls import from_spark, quiet
     from trinity.spark_names import PySparkException
 

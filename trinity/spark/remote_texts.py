@@ -1,7 +1,7 @@
-"""SQL texts over Spark Connect, which does not show how Spark parses them: what stays uncertain is refused (N2).
+"""Checks of SQL texts over Spark Connect, which does not show how Spark parses them: uncertain texts are refused (N2).
 
-A text is searched as it stands, so that nothing depends on another parser reading it as Spark does: a name before a
-parenthesis counts as a function's wherever it is, even in a literal.
+The text itself is searched, since another parser might read it differently from Spark. So a name before a parenthesis
+counts as a function anywhere, even within a literal.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _VARYING: Final = frozenset({
     "input_file_block_length", "input_file_block_start", "input_file_name", "monotonically_increasing_id", "rand",
     "randn", "random", "randstr", "shuffle", "spark_partition_id", "uniform", "uuid",
 })  # fmt: skip
-"""Spark's functions that do not give the same answer each time."""
+"""Functions of Spark that do not give the same answer each time."""
 _NAME: Final = re.compile(r"\w+")
 _CLASS: Final = "Class: org.apache.spark.sql.catalyst.expressions."
-"""A line in the description of Spark's own functions. A function that hides one of them is described in its place."""
+"""The beginning of a line that DESCRIBE FUNCTION shows for Spark's own functions only, not for one that hides them."""
 
 
 @dataclass(frozen=True)
 class RemoteExpression:
-    """An expression, judged by its text. Raises SYNTAX_ERROR for any text that is not certainly one expression."""
+    """An expression, judged by its text. A text that is not certainly one expression raises SYNTAX_ERROR."""
 
     text: str
 
@@ -59,19 +59,19 @@ class RemoteExpression:
             raise TrinityError("SYNTAX_ERROR", "It cannot be told to be one expression without Spark's own parser.")
 
     def has_subquery(self) -> bool:
-        """Return True when it may hold a query."""
+        """Return True when the expression may have a subquery."""
         return bool(_SUBQUERY.search(self.text))
 
     def hides(self) -> bool:
-        """Return True when a comment, or what looks like one, may hide a part of it."""
+        """Return True when a comment, or text that looks like one, may hide a part of the expression."""
         return bool(COMMENT.search(self.text))
 
     def makes_names(self) -> bool:
-        """Return True when it may make a name out of text."""
+        """Return True when the expression may make a name out of text."""
         return "identifier" in self.functions()
 
     def functions(self) -> Iterator[str]:
-        """Yield names that may be those of functions it calls."""
+        """Yield the names of functions that the expression may call."""
         yield from _called(self.text)
 
 
@@ -93,7 +93,7 @@ def varies(text: str) -> bool:
 
 
 def several_rows(spark: SparkSession, text: str) -> bool:
-    """Return True when an expression concerns more than one row: an aggregate, a window, one that makes rows.
+    """Return True when an expression concerns more than one row: an aggregate, a window function, a generator.
 
     Raises:
         PySparkException: Spark's error in the expression.
@@ -106,7 +106,7 @@ def several_rows(spark: SparkSession, text: str) -> bool:
 
 
 def is_own_function(spark: SparkSession, name: str) -> bool:
-    """Return True for the name of Spark's own function that no other function of the session hides."""
+    """Return True for the name of a function of Spark's own that no other function of the session hides."""
     from trinity.calls import quiet
     from trinity.spark_names import PySparkException
 
@@ -121,9 +121,10 @@ def is_own_function(spark: SparkSession, name: str) -> bool:
 
 
 def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
-    """Return whether a statement is a command that reaches nothing, and the statement within its EXPLAIN, or itself.
+    """Return whether a statement is a command that reaches nothing, and the statement to judge otherwise.
 
-    A SET reaches nothing where it changes such a setting.
+    That is the statement within an EXPLAIN, or else the statement itself. ``setting`` matches the names of settings
+    that SET may change.
     """
     if _SHOW.match(text):
         return True, text
@@ -134,5 +135,5 @@ def plain_command(text: str, setting: re.Pattern[str]) -> tuple[bool, str]:
 
 
 def unseen(text: str) -> str:
-    """Return the beginning of a sentence that refuses a text."""
+    """Return the beginning of the message that refuses a text."""
     return f"Over Spark Connect nobody sees that '{shown_value(text.strip())}' reaches neither code nor files"

@@ -31,5 +31,5 @@ def running_session() -> SparkSession | None:
 
 
 def spark_runs() -> bool:
-    """Return True where this process has a Spark."""
+    """Return True when this process has a Spark."""
     return running_context() is not None

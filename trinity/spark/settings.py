@@ -1,7 +1,7 @@
-"""Settings of the user's Spark that change what SQL means: Spark's defaults hold while Trinity analyses or writes (N3).
+"""Settings of the user's Spark that change what SQL means: while Trinity analyses or writes they have defaults (N3).
 
-Spark takes most of them into an expression when it is analysed. So a lazy DataFrame keeps the meaning that it had when
-it was made, whatever the settings are when it is collected.
+Spark reads most of these settings when it analyses an expression. So a lazy DataFrame keeps the meaning that it had
+when it was made, whatever the settings are when it is collected.
 """
 
 from __future__ import annotations
@@ -41,19 +41,22 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 }
 """Setting -> Spark's own default, in lower case."""
 _WANTED: Final[Mapping[str, str]] = {**_DEFAULTS, "spark.sql.variable.substitute": "false"}
-"""Setting -> the value that it has meanwhile. By default Spark replaces ``${name}`` by a variable, in literals too."""
+"""Setting -> the value that :func:`pinned` sets.
+
+By default Spark replaces ``${name}`` by a variable, even in literals; that is switched off.
+"""
 _LEGACY: Final = "spark.sql.legacy."
 _OWN: Final = frozenset({"spark.sql.legacy.bucketedTableScan.outputOrdering"})
-"""Trinity's own: a legacy setting that does not change what SQL means."""
+"""Legacy settings that Trinity itself sets, and that do not change what SQL means."""
 _JAVA_TIMES: Final = "spark.sql.datetime.java8API.enabled"
-"""Without it Spark filters files by dates of a calendar that lacks 5 to 14 October 1582; it stays on."""
+"""Setting that is switched on, and stays so. Without it Spark filters files by a calendar without 5-14 October 1582."""
 REMOTE_SETTINGS: Final[Mapping[str, str]] = {"spark.sql.variable.substitute": "false", _JAVA_TIMES: "true"}
 """Settings that a session of Spark Connect gets when it is given to Trinity, and keeps."""
 _SET: Final = re.compile(r"^(spark\.sql\.[\w.]+) -> (.*)$", re.MULTILINE)
-"""A setting in Scala's text of a map."""
+"""A line with a setting in the text of a Scala map."""
 _NAME: Final = re.compile(r"^([\w.\-]+) -> ", re.MULTILINE)
 _LONG: Final = 4096
-"""Most characters of a short answer: from 8 KB on the JVM sends it in two parts, and waits 40 ms in between."""
+"""Most characters of a short answer: an answer from 8 KB on is sent in two parts, with 40 ms in between."""
 _LATE: Final = (
     (
         "spark.sql.legacy.timeParserPolicy",
@@ -64,22 +67,22 @@ _LATE: Final = (
         r"\b(?:map|map_concat|map_from_arrays|map_from_entries|str_to_map|transform_keys)\s*\(",
     ),
 )
-"""Setting that Spark reads only while it makes rows -> the functions that it changes."""
+"""Settings that Spark reads only while a query runs, each with a pattern of the functions that it changes."""
 _lock: Final = threading.Lock()
 _statements: Final[dict[str, tuple[int, dict[str, str | None]]]] = {}
-"""JVM session -> the number of holders of its settings, and their values before the first."""
+"""JVM session -> the number of holders of its settings, and the settings' values before the first holder."""
 _others: Final[dict[str, Any]] = {}
-"""JVM session -> the names, as a Seq, of its settings outside SQL; their values are long, such as lists of JARs."""
+"""JVM session -> names (a Scala Seq) of its settings outside SQL, whose values may be long, such as lists of JARs."""
 _within: Final[ContextVar[tuple[SparkSession, ...]]] = ContextVar("_within", default=())
 """The sessions whose settings the caller already holds."""
 
 
 @contextmanager
 def pinned(spark: SparkSession) -> Iterator[None]:
-    """Hold the settings that change what SQL means, and restore the user's afterwards.
+    """Set the settings that change what SQL means to fixed values during the block, and restore the user's afterwards.
 
-    They have Spark's defaults, except that ``${`` in a text is text (N2). Several threads may hold those of one
-    session. Nested calls ask the JVM only once. Over Spark Connect the settings are checked instead.
+    The values are Spark's defaults, except that ``${`` in a text is text (N2). Several threads may hold the settings of
+    one session. Nested calls ask the JVM only once. Over Spark Connect the settings are checked instead.
     """
     outer = _within.get()
     if any(spark is other for other in outer):
@@ -119,7 +122,7 @@ def _needed_settings(spark: SparkSession, session: Any) -> Iterator[None]:
 
 
 def _changed_settings(spark: SparkSession, session: Any, name: str) -> dict[str, str | None]:
-    """Return the settings that are other than they should be, with their values."""
+    """Return setting -> value, None for unset, for the settings that differ from the fixed values."""
     found = dict(_SET.findall(_settings_text(spark, session, name)))
     if found.get(_JAVA_TIMES, "").lower() != "true":
         spark.conf.set(_JAVA_TIMES, "true")
@@ -127,7 +130,7 @@ def _changed_settings(spark: SparkSession, session: Any, name: str) -> dict[str,
 
 
 def _settings_text(spark: SparkSession, session: Any, name: str) -> str:
-    """Return a line for each setting; of those outside SQL only the ones that came after a long answer."""
+    """Return a line for each setting; once an answer was long, without the settings outside SQL that it had."""
     settings = session.sessionState().conf().getAllConfs()
     if name in _others:
         settings = settings.removedAll(_others[name])
@@ -148,12 +151,12 @@ def _unlike(found: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _check_remote(spark: SparkSession) -> None:
-    """Refuse settings that are other than they should be.
+    """Refuse settings that differ from the fixed values.
 
-    Over Spark Connect a frame is analysed when it is collected, so that no setting can be held for it.
+    Over Spark Connect a frame is analysed when it is collected, so settings cannot be held for it.
 
     Raises:
-        TrinityError: CONFIGURATION_INVALID naming them, and what to do.
+        TrinityError: CONFIGURATION_INVALID naming a setting, and what to do.
     """
     for key, value in _unlike(spark.conf.getAll).items():
         wanted = f"spark.conf.set('{key}', '{_WANTED[key]}')" if key in _WANTED else f"spark.conf.unset('{key}')"
@@ -177,7 +180,7 @@ def _release(spark: SparkSession, name: str) -> None:
 
 
 def check_late_settings(spark: SparkSession, text: str) -> None:
-    """Refuse a query whose answer depends on a setting that Spark reads only when it is collected.
+    """Refuse a query whose answer depends on a setting that Spark reads only when the query runs.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming the setting.

@@ -1,4 +1,4 @@
-"""CHAR and VARCHAR in Spark, where both are STRING: what is stored, and what Spark pads in comparisons (K2)."""
+"""CHAR and VARCHAR in Spark, where both are STRING: the stored form, and padding in comparisons (K2)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _fields(value: SparkColumn, kind: DataType) -> SparkColumn:
 
 
 def with_char(rows: DataFrame, columns: Iterable[Column]) -> DataFrame:
-    """Return rows whose CHAR columns Spark knows as such: it pads text that is compared with them (K2).
+    """Return rows whose CHAR columns are marked as such, so that Spark pads text that is compared with them (K2).
 
     The rows may lack columns of the table.
     """
@@ -61,7 +61,7 @@ def with_char(rows: DataFrame, columns: Iterable[Column]) -> DataFrame:
 
 
 def char_metadata(column: Column) -> dict[str, str]:
-    """Return the metadata by which Spark knows a column with CHAR, or CHAR within; empty for others."""
+    """Return the metadata that mark a column of CHAR, or with CHAR within it, for Spark; empty for other columns."""
     kind = parse_type(column.type)
     return {_RAW_TYPE: str(kind)} if _has_char(kind) else {}
 

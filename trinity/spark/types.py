@@ -1,4 +1,4 @@
-"""Trinity's types as Spark's."""
+"""Types of Trinity as types of Spark, and schemas of Spark as Arrow's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def arrow_schema(rows: StructType) -> pa.Schema:
         kind = field.dataType.simpleString()
         message = f"Column '{field.name}': type {kind} has no counterpart in a table; cast it first."
         parts = list(_parts(field.name, field.dataType))
-        # Arrow would have a VARIANT as a struct of bytes, which its owner did not mean
+        # as Arrow data a VARIANT would become a struct of bytes, which nobody would want in a table
         if any(isinstance(part, VariantType) for _, part in parts):
             raise TrinityError("TYPE_MISMATCH", message)
         collated = next((f"{path} {part.collation}" for path, part in parts if _is_collated(part)), None)
@@ -63,7 +63,7 @@ def arrow_schema(rows: StructType) -> pa.Schema:
 
 
 def _parts(path: str, kind: SparkType) -> Iterator[tuple[str, SparkType]]:
-    """Yield path and type of a column and of all that is within it."""
+    """Yield path and type of a column, and of each field, element, key and value within it."""
     from trinity.spark_names import ArrayType, MapType, StructType
 
     yield path, kind

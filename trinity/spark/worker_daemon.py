@@ -1,7 +1,7 @@
-"""The parent of a local Spark's Python workers: pyspark's own, without what delays each of its tasks.
+"""The daemon that forks a local Spark's Python workers: pyspark's own, without two things that delay each task.
 
 ``spark.python.daemon.module`` names this module in the sessions that :func:`trinity.connect` starts. Tasks do the
-same as before, but begin sooner, by some 0.3 s on two slow cores:
+same as with pyspark's daemon, but begin sooner, by some 0.3 s on two slow cores:
 
 * Spark puts ``pyspark.zip``, ``py4j-….zip`` and its core JAR at the head of the workers' path, and each task calls
   ``importlib.invalidate_caches()``. Before Python 3.13 (gh-103200) that reads the directory of each archive again,
@@ -31,7 +31,7 @@ _IMPORTED: Final = (
 
 
 def _leave_out_archives() -> None:
-    """Take Spark's archives off the path, if pyspark is installed without them."""
+    """Take Spark's archives off the module path, unless pyspark is found only in them."""
     before = list(sys.path)
     archives = tuple(entry for entry in before if _ARCHIVES.fullmatch(PurePath(entry).name))
     sys.path[:] = [entry for entry in before if entry not in archives]
@@ -42,7 +42,7 @@ def _leave_out_archives() -> None:
 
 
 def _quiet(worker: Callable[[socket, bool], int]) -> Callable[[socket, bool], int]:
-    """Return a worker that ends without a traceback when Spark is gone, which a Unix socket shows by a broken pipe."""
+    """Return a worker that ends without a traceback when Spark has ended: its Unix socket is then a broken pipe."""
 
     def run(connection: socket, authenticated: bool) -> int:
         try:

@@ -1,4 +1,4 @@
-"""The Python of Spark's workers, which runs Trinity's tasks: one task asks what it has."""
+"""A check of the Python of Spark's workers, which runs Trinity's tasks: one task reports which packages it has."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _able: Final[set[str]] = set()
 def check_workers(spark: SparkSession) -> None:
     """Refuse a local Spark whose workers run a Python without this version of Trinity.
 
-    No task is run where that is evidently the Python of this process, nor a second time. A cluster's Python is not
-    checked: the first task there shows it.
+    No task is run if that is evidently the Python of this process, or if the check passed before. A cluster's Python is
+    not checked: the first task there shows what is missing.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming that Python, what it lacks, and PYSPARK_PYTHON.
@@ -52,7 +52,7 @@ def check_workers(spark: SparkSession) -> None:
 
 
 def _is_this(python: str) -> bool:
-    """Return True for a name of this process's interpreter, in the same environment."""
+    """Return True when a command is this process's interpreter, in the same environment."""
     found = shutil.which(python)
     if not found or not sys.executable:
         return False
@@ -61,7 +61,7 @@ def _is_this(python: str) -> bool:
 
 
 def lacks(answer: Mapping[str, Any]) -> str | None:
-    """Return what a worker lacks by its answer, as the end of a sentence; None where it lacks nothing."""
+    """Return what a worker lacks according to its answer, as the end of a message; None if it lacks nothing."""
     here = version("trinity-merge")
     if "missing" in answer:
         return f"cannot import {answer['missing']} ({answer['error']})"
@@ -71,22 +71,26 @@ def lacks(answer: Mapping[str, Any]) -> str | None:
 def ask_worker(
     spark: SparkSession, modules: Sequence[str], objects: Sequence[tuple[str, str, str]] = ()
 ) -> dict[str, Any]:
-    """Return the answer of one task: what is ``missing`` and the ``error``, or the ``version`` of Trinity.
+    """Return the answer of one task, a JSON object.
+
+    It has the ``missing`` module and the ``error``; or else the ``version`` of Trinity, and ``unseen`` folders, each
+    with the reason.
 
     Args:
         spark: the session.
         modules: the modules that the task imports.
-        objects: folder, name and text of objects that it looks for; the folders of those not found so are ``unseen``.
+        objects: (folder, name, text) of objects that the task looks for; folders of objects that it does not find, or
+            not with that text, are unseen.
 
     Raises:
-        Exception: Spark's error, where the task fails.
+        Exception: Spark's error, if the task fails.
     """
     from trinity.spark_names import F
 
     wanted = [tuple(found) for found in objects]
 
     def missing_modules(_: int) -> str:
-        # self-contained: this module may be missing there, as pyarrow may
+        # the function is self-contained: the worker may lack this module, and pyarrow
         import importlib
         import json
         from importlib.metadata import version

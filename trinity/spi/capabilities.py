@@ -1,4 +1,4 @@
-"""What an adapter can do, beyond what every adapter can."""
+"""The capabilities that an adapter may have or lack."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Capability(str, Enum):
-    """One thing that an adapter may lack. It then refuses it with NOT_SUPPORTED, before anything is changed.
+    """A capability that an adapter may lack. It then refuses its use with NOT_SUPPORTED, before anything is changed.
 
     Every adapter has schemas, keyed and plain tables, appends, compaction and vacuum, and the types int, bigint and
     string.
@@ -27,8 +27,8 @@ class Capability(str, Enum):
     EXTERNAL_TABLES = "external tables"
     """Tables that others made: ``open_external``."""
     COMMITS_IN_STORAGE = "commits in storage"
-    """A commit takes effect by an operation of ``trinity.storage``, as a put, so that the conformance suite can make
-    it fail. Where it is missing, an adapter refuses nothing."""
+    """A commit takes effect by an operation of ``trinity.storage``, such as a put, which the conformance suite can make
+    fail. An adapter that lacks this refuses nothing."""
 
     PARTIAL_UPDATE = "partial-update"
     AGGREGATION = "aggregation"

@@ -1,9 +1,9 @@
-"""The SPI: what a format adapter implements.
+"""The SPI: the classes that a format adapter implements.
 
 An entry point of the group ``trinity.formats`` names a :class:`Format`. A format makes a :class:`Connector` for each
 catalog. A connector has :class:`ConnectorMetadata` (driver only) and a :class:`PageSinkProvider` (executors). The
 adapter lists files, keeps metadata and commits. The engine reads and folds. The shared Parquet sink of
-:mod:`trinity.storage` writes. After Trino's ``ConnectorMetadata`` and ``ConnectorPageSinkProvider``.
+:mod:`trinity.storage` writes. The classes follow Trino's ``ConnectorMetadata`` and ``ConnectorPageSinkProvider``.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class SparkRequirements:
     """Packages and settings that a format needs in Spark. Most formats need none.
 
     Attributes:
-        packages: Maven coordinates ``group:artifact:version``, which a caller's Spark is to be started with.
+        packages: Maven coordinates ``group:artifact:version`` with which a Spark of the caller's has to be started.
         settings: Spark settings; comma lists (``spark.sql.extensions``) are joined across formats.
         probes: class name -> coordinate. A Spark session that the caller gives must have these classes.
-        jvm: whether tables on a disk are worked on through the JVM of a local Spark, which Spark Connect does not have.
-        jars: a file of a Python package, as ``trinity_delta/delta.jars``, which lists the JARs of the packages and of
-            what they need and Spark lacks, a line each: ``group:artifact:version[:classifier] bytes sha256``. Trinity
-            fetches these for the Spark that it starts. Without a list Spark's Ivy resolves the packages.
+        jvm: whether tables on a disk need the JVM of a local Spark, which Spark Connect does not have.
+        jars: a file of a Python package, such as ``trinity_delta/delta.jars``, which lists the JARs of the packages and
+            of those dependencies that Spark lacks, a line each: ``group:artifact:version[:classifier] bytes sha256``.
+            Trinity fetches these for the Spark that it starts. Without a list Spark's Ivy resolves the packages.
     """
 
     packages: tuple[str, ...] = ()
@@ -50,11 +50,11 @@ class SparkRequirements:
 
 @dataclass(frozen=True)
 class ConnectorContext:
-    """What a session gives to its connectors: Spark, on demand.
+    """The context that a session gives to its connectors: Spark, on demand.
 
     Attributes:
         spark: returns the session's Spark; the first call starts it.
-        spark_runs: True when the process runs a Spark already, whose caches may hold tables. Does not start one.
+        spark_runs: returns whether the process runs a Spark already, whose caches may hold tables; it starts none.
     """
 
     spark: Callable[[], SparkSession]
@@ -63,7 +63,7 @@ class ConnectorContext:
 
 @dataclass(frozen=True)
 class SinkId:
-    """Identifies a sink within its statement, and says which kind of file it writes.
+    """The identity of a sink within its statement, and the kind of file that it writes.
 
     Attributes:
         order: index in the arrival order of the commit: Spark's partition number; 0 without Spark.
@@ -79,7 +79,7 @@ class SinkId:
 
 
 class PageSinkProvider(ABC):
-    """Makes sinks. It is pickled to executors, so it holds no session, no client and no lock."""
+    """The provider of a connector's sinks. It is pickled to executors, so it holds no session, client or lock."""
 
     @abstractmethod
     def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
@@ -102,7 +102,7 @@ class PageSinkProvider(ABC):
         raise not_supported(merge.table, "modifying table rows")
 
     def updates_in_place(self, merge: MergeTableHandle) -> bool:
-        """Return whether merge sinks take rows as of :attr:`MergeTableHandle.in_place`; no by default."""
+        """Return whether merge sinks take rows as :attr:`MergeTableHandle.in_place` says; False by default."""
         return False
 
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:
@@ -119,7 +119,7 @@ class Connector:
 
     Attributes:
         metadata: names and commits of the catalog; the same object for the life of the connector.
-        sinks: makes sinks for the catalog's tables; picklable.
+        sinks: the provider of sinks for the catalog's tables; picklable.
     """
 
     def __init__(self, metadata: ConnectorMetadata, sinks: PageSinkProvider) -> None:
@@ -159,10 +159,10 @@ class Format(ABC):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the format's tables can do: everything, unless an adapter says less.
+        """The capabilities of the format's tables: all, unless an adapter declares fewer.
 
-        The adapter itself refuses what it does not declare. The conformance suite checks that what is declared works,
-        and that all else is refused.
+        The adapter itself refuses what it does not declare. The conformance suite checks that every declared capability
+        works, and that all others are refused.
         """
         return EVERYTHING
 
@@ -194,7 +194,7 @@ class Format(ABC):
         return False
 
     def folder(self, options: Mapping[str, Any]) -> str | None:
-        """Return where a catalog's tables lie, on a disk or in an object store; None when only its service knows.
+        """Return the location of a catalog's tables, on a disk or in an object store; None if only its service knows.
 
         Called to place files beside the tables, and to check that Spark can reach them. By default ``warehouse``.
 

@@ -23,7 +23,7 @@ from trinity.spi.schema import STAMP
 
 @dataclass(frozen=True)
 class Deletes(ABC):
-    """The deleted rows of one data file: which files record them, and how many there are. Picklable.
+    """The deleted rows of one data file: their number, and the files that record them. Picklable.
 
     The shared class is :class:`trinity.storage.PositionDeletes`. A format that records deletes in its own way has its
     own class.
@@ -51,27 +51,27 @@ class Deletes(ABC):
 
 
 class Tier(str, Enum):
-    """Where a data file stands in the merged read (docs/concepts/log-and-base.md)."""
+    """The place of a data file in the merged read (docs/concepts/log-and-base.md)."""
 
     BASE = "base"
     """Compacted: live rows only, one per key, sorted by key; one file per bucket."""
     LOG = "log"
     """Row versions as they were appended, or folded by a minor compaction."""
     SIDECAR = "sidecar"
-    """Rows that must outlive compaction, such as tombstones. Read only when there is a log."""
+    """Rows that must outlive compaction, such as tombstones. The sidecar is read only if there is a log."""
 
 
 class Origin(str, Enum):
-    """Who wrote a file, which decides whether its commit number orders its rows (L3)."""
+    """The writer of a file. It decides whether the file's commit number orders its rows (L3)."""
 
     OWN = "own"
     """Trinity."""
     ADDED = "added"
-    """Another engine wrote new rows, in the commit of that number."""
+    """Another engine, which wrote new rows in the commit of the file's number."""
     UNSURE = "unsure"
-    """Another engine wrote it in the commit of that number: new rows, or rows of any earlier commits."""
+    """Another engine, in the commit of the file's number. The rows may be new, or of any earlier commits."""
     REWRITTEN = "rewritten"
-    """Another engine rewrote, or may have rewritten, rows of any earlier commits."""
+    """Another engine, which rewrote, or may have rewritten, rows of any earlier commits."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class ColumnStats:
-    """Statistics of one column in one file. Bounds, not exact values: a format may cut long text.
+    """Statistics of one column in one file. Minimum and maximum are bounds, as a format may cut long text.
 
     NaN does not count, and is no bound. -0.0 is smaller than 0.0.
 
@@ -123,7 +123,7 @@ class DataFile:
         column_sizes: stored column path -> compressed bytes.
         rows_known: False when the format's metadata do not say how many rows the file has. Files of other engines may
             lack this. Not part of :meth:`to_dict`.
-        origin: who wrote the file. Not part of :meth:`to_dict`.
+        origin: the writer of the file. Not part of :meth:`to_dict`.
         deletes: which of its rows are deleted by position; None for none. Not part of :meth:`to_dict`; adapters store
             it separately.
 
@@ -151,7 +151,7 @@ class DataFile:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Paths of all files that a read of it opens: its own, and those that record its deleted rows."""
+        """Paths of all files that a read of this file opens: its own, and those that record its deleted rows."""
         return (self.path, *(self.deletes.paths if self.deletes else ()))
 
     @property
@@ -239,7 +239,7 @@ def from_fragments(fragments: list[bytes]) -> list[DataFile]:
 
 
 def removal(path: str) -> bytes:
-    """Return the fragment by which a merge sink reports a removed file: one that is replaced, or has no row left."""
+    """Return the fragment by which a merge sink reports a removed file: a replaced one, or one without rows left."""
     return json.dumps({"removed": path}).encode()
 
 
@@ -258,7 +258,7 @@ def arrival_order(file: DataFile) -> tuple[int, int, str]:
 
 
 def encode_value(value: Any) -> Any:
-    """Return a partition value or bound as JSON: plain where JSON has the type, else a one-key object that names it."""
+    """Return a partition value or bound as JSON: as it is if JSON has its type, else an object ``{type: text}``."""
     if value is None or isinstance(value, bool | int | str | float):
         return value
     if isinstance(value, Decimal):
@@ -320,7 +320,7 @@ def row_change_stamp(version: int) -> int:
 
 
 def moment_of_append(commit: int) -> int:
-    """Return the moment of a row of which only the commit is known: as if pinned to the version before."""
+    """Return the moment of a row of which only the commit is known: that of an append pinned to the version before."""
     return 2 * commit - 1
 
 
@@ -345,13 +345,13 @@ def _may_hold_change_after(version: int, file: DataFile) -> bool:
 
 @dataclass(frozen=True)
 class RowOrder:
-    """What a table remembers of the order of its rows. A format stores it with each commit that Trinity makes.
+    """The order of a table's rows, as far as stamps do not tell it. A format stores it with each commit of Trinity's.
 
     Attributes:
-        late: stamp -> commit number, of late appends.
+        late: stamp -> commit number, for late appends.
         strangers: the newest commit by which another engine may have added rows, which have no stamp; 0 for none. A
             full compaction forgets the commits that it folds.
-        through: the newest version that it takes into account.
+        through: the newest version that the order takes into account.
     """
 
     late: Mapping[int, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Handles: frozen, picklable values that pass between the engine, the adapter and the executors.
 
-An adapter makes them on the driver. What a ``begin_*`` returns goes to the sinks of each task, and comes back to its
-``finish_*``. An adapter may subclass a handle to carry more of its own.
+An adapter makes them on the driver. The handle that a ``begin_*`` returns goes to the sinks of each task, and back to
+the ``finish_*``. An adapter may subclass a handle to carry further facts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TableHandle:
     """A table of one catalog. The adapter makes it; the adapter or the engine pins it to a version.
 
     Attributes:
-        catalog, schema, table: its name.
+        catalog, schema, table: the parts of its name.
         location: absolute folder or URI of the table.
         version: the version that a statement is pinned to, or None for the newest.
         id: :attr:`TableDefinition.id` of the table that a statement is pinned to, or None for any table of the name.
@@ -59,11 +59,11 @@ class TableHandle:
         return f"{self.catalog}.{self.schema}.{self.table}"
 
     def pinned(self, version: int | None, id: str) -> TableHandle:  # noqa: A002 - the attribute's name
-        """Return this handle, pinned to the table of an id and to a version; None for its newest."""
+        """Return this handle, pinned to the table with an id, and to a version of it; None for the newest."""
         return replace(self, version=version, id=id)
 
     def named(self, definition: TableDefinition) -> TableDefinition:
-        """Return a definition under the table's name: a renamed table may have its old one on record."""
+        """Return a definition under the table's name; a renamed table may still have its old name on record."""
         return replace(definition, catalog=self.catalog, schema=self.schema, name=self.table)
 
     def same_place(self, other: TableHandle) -> bool:
@@ -71,13 +71,13 @@ class TableHandle:
         return (self.catalog, self.location) == (other.catalog, other.location)
 
     def check_same(self, id: str) -> None:  # noqa: A002 - the attribute's name
-        """Check that the table is still the one that the handle is pinned to. Called whenever an adapter loads it.
+        """Check that the table is still the one that the handle is pinned to. An adapter calls it on every load.
 
         Args:
             id: the id of the table that has the name now.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT when it is another one.
+            TrinityError: TRANSACTION_CONFLICT when it is another table.
         """
         if self.id is not None and self.id != id:
             raise TrinityError(
@@ -106,7 +106,7 @@ def version_at(
         table: the handle.
         newest: number of the newest version.
         read: reads a version; raises BAD_DATA for a damaged one.
-        oldest: returns the oldest readable version, by the newest one.
+        oldest: returns the number of the oldest readable version, given the newest version.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that does not exist, or no longer; TRANSACTION_CONFLICT for a
@@ -137,7 +137,9 @@ def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityErro
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """Where and how sinks write. ``begin_*`` makes it on the driver; an executor needs nothing else.
+    """The target of a statement's sinks: where and how they write.
+
+    ``begin_*`` makes it on the driver; an executor needs nothing else.
 
     Attributes:
         folder: absolute folder or URI for new files.
@@ -146,11 +148,11 @@ class WriteTarget:
         statistics: physical columns whose bounds go into fragments.
         statement: unique prefix of the file names of this statement.
         partition_by: partition fields over the physical columns, as in :attr:`TableDefinition.partition_by`; each file
-            holds rows of one partition. Empty for files of any rows.
+            holds rows of one partition. Empty for a table without partitions.
         sync: whether files and their folders must be on disk before a sink finishes.
-        stamp: value of :data:`~trinity.spi.STAMP` for rows that have none there; None for files without that column.
+        stamp: value of :data:`~trinity.spi.STAMP` for rows without a stamp; None for files without that column.
         ending: ending of the file names: ``.parquet`` for rows of the table; another one for files that readers of the
-            table's folder must not read as such.
+            table's folder must not take for rows.
     """
 
     folder: str
@@ -169,7 +171,7 @@ class InsertTableHandle:
 
     Attributes:
         table: the handle, pinned to the version that the statement saw.
-        definition: the table at that version; the handle sets its name.
+        definition: the table's definition at that version, under the handle's name.
         target: where sinks write.
     """
 
@@ -181,7 +183,7 @@ class InsertTableHandle:
         object.__setattr__(self, "definition", self.table.named(self.definition))
 
     def check_demands(self, now: TableDefinition) -> None:
-        """Check that no constraint was added meanwhile: ``finish_insert`` and ``finish_merge`` do, per attempt (M6).
+        """Check that no constraint was added meanwhile, in each attempt of ``finish_insert`` and ``finish_merge`` (M6).
 
         Args:
             now: the table's definition when the rows are committed.
@@ -201,11 +203,11 @@ class RewriteTableHandle:
     """A compaction between ``begin_rewrite`` and ``finish_rewrite``, or ``begin_resolve`` and ``finish_resolve``.
 
     Attributes:
-        table: the handle, pinned to the version that it folds.
-        definition: the table at that version.
+        table: the handle, pinned to the version that the compaction folds.
+        definition: the table's definition at that version.
         target: where sinks write.
-        replaced: the files that it replaces.
-        kept: the files that stay as they are; it may delete rows of them by position.
+        replaced: the files that the compaction replaces.
+        kept: the files that stay as they are; a resolve may delete rows of them by position.
     """
 
     table: TableHandle
@@ -220,7 +222,7 @@ class ReadScope:
     """The part of its target that a statement read. A concurrent commit to that part is a conflict (L7).
 
     Attributes:
-        files: paths of the files of the pinned version that it read.
+        files: paths of the files of the pinned version that the statement read.
         bounds: column -> (smallest, largest) value, None for an open side. Only rows within all bounds could have
             changed the statement's result; a column that is not named sets no bound.
     """
@@ -263,10 +265,10 @@ class MergeTableHandle:
         scope: what the statement read; set by the engine before ``finish_merge``.
         deletes: path -> rows deleted by position, for the files that have such rows; set by the engine before the sinks
             are made.
-        before: the table's definition, where the commit replaces it by that of ``insert``, which has further columns;
+        before: the table's definition, if the commit replaces it by that of ``insert``, which has further columns;
             else None.
-        in_place: True where both halves of an update reach one sink, and the new row has only the columns that some
-            UPDATE case changes: the others are NULL, and stay as they are stored. Set by the engine, for a connector
+        in_place: True if both halves of an update reach one sink, and the new row has only the columns that some
+            UPDATE case changes: the others are NULL, and keep their stored values. Set by the engine, for a connector
             that takes such rows.
     """
 
@@ -290,7 +292,7 @@ class MergeTableHandle:
 
 @dataclass(frozen=True)
 class SplitSource:
-    """One version of a table, with all that a read needs. :meth:`ConnectorMetadata.get_splits` returns it.
+    """One version of a table, with everything that a read needs. :meth:`ConnectorMetadata.get_splits` returns it.
 
     Attributes:
         version: the format's own version number.
@@ -299,9 +301,10 @@ class SplitSource:
         storage: physical Arrow schema of the files (see :class:`WriteTarget`).
         files: live base and log files, each with its commit number.
         sidecar: files with tombstones that compaction took out of the base.
-        native: reads files that only the format's own reader understands; ``storage`` then has the columns' own names.
-        order: what the table remembers of the order of its rows, for rows that commit numbers do not order.
-        commit: as in :class:`HistoryEntry`.
+        native: the scan of files that only the format's own reader understands, or None; with one ``storage`` has the
+            columns' own names.
+        order: the table's record of the order of its rows, for rows that commit numbers do not order.
+        commit: id of the commit, as :attr:`HistoryEntry.commit`.
     """
 
     version: int
@@ -320,7 +323,7 @@ class SplitSource:
         return self.commit or str(self.timestamp_ms)
 
     def in_arrival_order(self, files: Iterable[DataFile]) -> list[DataFile]:
-        """Return some of its files in the order in which their rows arrived."""
+        """Return some of the version's files in the order in which their rows arrived."""
         if self.native is None:
             return sorted(files, key=arrival_order)
         paths = {file.path for file in files}
@@ -330,11 +333,11 @@ class SplitSource:
 @public
 @dataclass(frozen=True)
 class CommitResult(InNotebooks):
-    """Result of a write. ``finish_*`` and ``truncate`` return it, and the engine returns it to the user.
+    """The result of a write. ``finish_*`` and ``truncate`` return it, and the engine returns it to the user.
 
     Attributes:
         version: version of the table after the call.
-        rows, files, bytes: what was written. Files and bytes include the sidecar; rows do not.
+        rows, files, bytes: numbers of rows, files and bytes written. Files and bytes include the sidecar; rows do not.
         skipped: True when nothing was written: ``txn`` had been recorded before (L4), or nothing differs from the
             version that is restored (L11).
     """
@@ -353,7 +356,7 @@ class LostCommit:
 
     Attributes:
         version: its number; None when the damaged file does not tell it.
-        what: the damage, naming the file; for an undamaged commit what it did.
+        what: the error of its read, which names the damaged file.
         damaged: False for an undamaged commit that cannot be read because an earlier one is damaged.
     """
 
@@ -365,11 +368,11 @@ class LostCommit:
 @public
 @dataclass(frozen=True)
 class RepairResult(CommitResult):
-    """Result of ``session.repair``; ``skipped`` is True when nothing was damaged.
+    """The result of ``session.repair``; ``skipped`` is True when nothing was damaged.
 
     Attributes:
-        back_to: the version whose rows are current after the repair; with ``dry_run`` the one that would be.
-        lost: the commits after it, newest first.
+        back_to: the version whose rows are current after the repair, or with ``dry_run`` would be.
+        lost: the commits after that version, newest first.
     """
 
     back_to: int = 0
@@ -381,7 +384,7 @@ class HistoryEntry:
     """One commit of a table, as ``history()`` shows it.
 
     Attributes:
-        version: what ``version=`` takes (L10).
+        version: the version, as the argument ``version=`` takes it (L10).
         timestamp_ms: commit time, milliseconds since the epoch.
         operation: a :class:`CommitOperation`; for a commit of another engine the format's own word where none fits.
         details: ``added_files``, ``added_rows`` and ``removed_files``, each where the format knows it; and further
@@ -406,14 +409,14 @@ class HistoryEntry:
 
     @property
     def commit_id(self) -> str:
-        """What identifies the commit among those of its number: its id, or its time in a format without ids."""
+        """The commit's id, or its time in a format without ids; it tells commits with the same number apart."""
         return self.commit or str(self.timestamp_ms)
 
 
 @public
 @dataclass(frozen=True)
 class VacuumResult(InNotebooks):
-    """Result of a vacuum: files and bytes removed.
+    """The result of a vacuum.
 
     Attributes:
         files: number of Parquet files (data and sidecar) that were deleted.

@@ -25,34 +25,34 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """The name of its file."""
+        """The name of the JAR's file."""
         _, *rest = self.coordinates.split(":")
         return f"{'-'.join(rest)}.jar"
 
     @property
     def path(self) -> str:
-        """Its place below the address of a repository."""
+        """The JAR's path below the address of a repository."""
         group, artifact, version, *_ = self.coordinates.split(":")
         return f"{group.replace('.', '/')}/{artifact}/{version}/{self.file}"
 
     @property
     def module(self) -> tuple[str, ...]:
-        """Its coordinates without the version."""
+        """The coordinates without the version."""
         group, artifact, _, *classifier = self.coordinates.split(":")
         return group, artifact, *classifier
 
     @property
     def release(self) -> tuple[tuple[int, str], ...]:
-        """Its version as a sort key, in which numbers compare as numbers."""
+        """The version as a sort key, in which numbers compare as numbers."""
         parts = self.coordinates.split(":")[2].replace("-", ".").split(".")
         return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 
 
 def listed_jars(lists: Iterable[str]) -> list[Jar]:
-    """Return the JARs of several lists, of each module the newest: Java loads one.
+    """Return the JARs of several lists. Of each module only the newest is returned, as Java loads one.
 
     Args:
-        lists: files of packages, as ``trinity_delta/delta.jars``.
+        lists: files of Python packages, such as ``trinity_delta/delta.jars``.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming the list and the line that cannot be read.

@@ -70,7 +70,7 @@ class ConnectorMetadata(ABC):
         The engine has checked columns, key and properties.
 
         Returns:
-            its handle, pinned to its id: the first rows go to no other table that has got the name since.
+            the table's handle, pinned to its id, so that the first rows go to no other table that gets the name.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS (also for a table made meanwhile); NOT_SUPPORTED for a
@@ -79,11 +79,11 @@ class ConnectorMetadata(ABC):
 
     @abstractmethod
     def drop_table(self, table: TableHandle) -> None:
-        """Remove the table and its files, for DROP TABLE, or to take back a table that was not filled.
+        """Remove the table and its files, for DROP TABLE, or to take back a table that could not be filled.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND when it was dropped meanwhile, also when the name has another table now than
-                the one that the handle is pinned to.
+            TrinityError: TABLE_NOT_FOUND when it was dropped meanwhile, or when the name now has another table than the
+                one that the handle is pinned to.
         """
 
     def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
@@ -95,15 +95,15 @@ class ConnectorMetadata(ABC):
             name: the new name.
 
         Raises:
-            TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND; NOT_SUPPORTED by an adapter that
-                does not rename, as this default.
+            TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND; NOT_SUPPORTED by default, for an
+                adapter that does not rename.
         """
         raise not_supported(table, "another name; copy it by copy_to(), then drop it")
 
     def owns(self, table: TableHandle) -> bool:
         """Return whether Trinity made the table. DROP TABLE removes only the files of such a table.
 
-        Also works for a damaged table, as long as anything is left that proves it.
+        It also works for a damaged table, as long as anything is left that proves it.
         """
         return not self.get_table_definition(table).external
 
@@ -117,9 +117,10 @@ class ConnectorMetadata(ABC):
 
         Args:
             table: the table.
-            change: returns the new definition for the newest one; called again after another commit came between. When
-                it raises, or returns the same definition, nothing is committed; the error passes through. The engine
-                ensures that types only become wider, and that keys and properties still name existing columns.
+            change: returns the new definition, given the newest one. It is called again if another commit came between.
+                If it raises an error, or returns the same definition, nothing is committed; the error passes through.
+                The engine ensures that types only become wider, and that keys and properties still name existing
+                columns.
 
         Raises:
             TrinityError: TABLE_NOT_FOUND; NOT_SUPPORTED for a change that the format cannot represent.
@@ -157,7 +158,7 @@ class ConnectorMetadata(ABC):
 
     @abstractmethod
     def begin_insert(self, table: TableHandle) -> InsertTableHandle:
-        """Pin the newest version (or the handle's own) and say where sinks write. Commits nothing.
+        """Pin the newest version, or the handle's own, and return where sinks write. Nothing is committed.
 
         Called when an append, upsert or INSERT begins, before any file is written, and by ``begin_merge``.
         """
@@ -195,7 +196,7 @@ class ConnectorMetadata(ABC):
 
     @abstractmethod
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
-        """Start to replace files of a pinned version by files that mean the same. Commits nothing.
+        """Start to replace files of a pinned version by files that mean the same. Nothing is committed.
 
         Called when a compaction begins; ``table`` is pinned to the version whose splits it has read.
         """
@@ -217,7 +218,7 @@ class ConnectorMetadata(ABC):
     def begin_resolve(
         self, table: TableHandle, replaced: Sequence[DataFile], kept: Sequence[DataFile]
     ) -> RewriteTableHandle:
-        """Start a compaction that deletes superseded rows by position and rewrites no base file (R1). Commits nothing.
+        """Start a compaction that deletes superseded rows by position, and rewrites no base file (R1).
 
         Called when ``compact("resolve")`` begins; ``table`` is pinned to the version whose splits it has read.
 
@@ -249,8 +250,8 @@ class ConnectorMetadata(ABC):
             deletes: fragments of the sinks of ``create_delete_sink``; each file is named once.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT when a replaced file is no longer live, or when someone else deleted
-                rows of a file that has rows deleted here.
+            TrinityError: TRANSACTION_CONFLICT when a replaced file is no longer live, or when another writer deleted
+                rows of a file whose rows are deleted here.
         """
         raise not_supported(rewrite.table, "deleting rows by position")
 
@@ -271,13 +272,12 @@ class ConnectorMetadata(ABC):
         """Make the rows of an earlier version those of the newest one, in one commit (L11).
 
         Called by ``table.restore``. Files, sidecar, order of rows and commit numbers are those of that version.
-        Recorded transactions stay (L4). Where nothing differs it commits nothing, and the result
-        is ``skipped``.
+        Recorded transactions stay (L4). If nothing differs, nothing is committed, and the result is ``skipped``.
 
         Args:
             table: the table, pinned to the version.
-            change: returns the new definition for the newest and for that version's; called again after another commit
-                came between. When it raises, nothing is committed; the error passes through.
+            change: returns the new definition, given the newest one and that of the version. It is called again if
+                another commit came between. If it raises an error, nothing is committed; the error passes through.
 
         Returns:
             the commit; rows, files and bytes are those of the version.
@@ -288,7 +288,7 @@ class ConnectorMetadata(ABC):
         raise not_supported(table, "going back to an earlier version")
 
     def sweep(self, schema: str, older_than_ms: int) -> VacuumResult | None:
-        """Remove what a killed CREATE or DROP has left of tables that have no name.
+        """Remove tables without a name, which a killed CREATE or DROP has left.
 
         Called by ``session.maintain`` with a vacuum. The default removes nothing.
 
@@ -297,15 +297,15 @@ class ConnectorMetadata(ABC):
             older_than_ms: milliseconds since the epoch. A table with anything younger stays: someone may be making it.
 
         Returns:
-            what was removed, with 0 for the version; None when there was nothing.
+            the numbers of removed files and bytes, with 0 for the version; None when there was nothing.
         """
         return None
 
     def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:
         """Go back to the newest readable version of a table whose newest metadata is damaged.
 
-        Called by ``session.repair`` only. Damaged files stay until vacuum, or are moved where no reader looks. Only
-        BAD_DATA is damage: metadata that the adapter does not understand, or cannot reach now, may be whole.
+        Called by ``session.repair`` only. Damaged files stay until vacuum, or are moved to where no reader looks. Only
+        BAD_DATA is damage: metadata that the adapter does not understand, or cannot reach now, may be intact.
 
         Args:
             table: the table.
@@ -325,34 +325,34 @@ class ConnectorMetadata(ABC):
         update_case_columns: Mapping[int, tuple[str, ...]],
         after: TableDefinition | None = None,
     ) -> MergeTableHandle:
-        """Begin a MERGE, UPDATE or DELETE at the version of a pinned table. Commits nothing.
+        """Begin a MERGE, UPDATE or DELETE at the version of a pinned table. Nothing is committed.
 
         Called when each attempt at a statement begins: after a TRANSACTION_CONFLICT the statement runs again.
 
         Args:
             table: the table, pinned.
             update_case_columns: case number -> columns that the UPDATE case changes (S5); UPDATE cases only.
-            after: the definition that the commit gives to the table: one with further columns, or for
-                :meth:`finish_replace` any; None where it stays.
+            after: the definition that the commit gives to the table: one with further columns; for
+                :meth:`finish_replace` any; None if the definition stays.
         """
         raise not_supported(table, "modifying table rows")
 
     def finish_merge(
         self, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
     ) -> CommitResult:
-        """Commit what the merge sinks wrote as one version: files added, files removed. Called once per attempt.
+        """Commit the result of the merge sinks as one version: files added, files removed. Called once per attempt.
 
         Args:
-            merge: the handle of ``begin_merge``, its ``scope`` set.
-            fragments: those of all sinks, each once: :meth:`DataFile.to_fragment` and
-                :func:`~trinity.spi.files.removal`. Never empty, unless the definition changes: a statement that changes
-                nothing does not come here (M5); ``finish_insert`` records its ``txn``.
+            merge: the handle of ``begin_merge``, with its ``scope``.
+            fragments: the fragments of all sinks, each once: :meth:`DataFile.to_fragment` and
+                :func:`~trinity.spi.files.removal`. Never empty, unless the definition changes: for a statement that
+                changes nothing this is not called (M5); ``finish_insert`` records its ``txn``.
             txn: as in ``finish_insert``.
 
         Raises:
-            TrinityError: TRANSACTION_CONFLICT when a file of the scope is no longer live, or rows within its bounds
-                were committed since the pinned version, or anything where the definition changes; TABLE_NOT_FOUND when
-                the table was dropped meanwhile.
+            TrinityError: TRANSACTION_CONFLICT when a file of the scope is no longer live, or when rows within the
+                scope's bounds were committed since the pinned version, or, if the definition changes, when anything
+                was; TABLE_NOT_FOUND when the table was dropped meanwhile.
         """
         raise not_supported(merge.table, "modifying table rows")
 
@@ -363,7 +363,7 @@ class ConnectorMetadata(ABC):
 
         Args:
             merge: the handle of ``begin_merge``, which was given the definition.
-            fragments: those of the sinks of its ``insert``; empty for a table without rows.
+            fragments: the fragments of the sinks of its ``insert``; empty for a table without rows.
 
         Raises:
             TrinityError: TRANSACTION_CONFLICT when anything was committed since the pinned version.
@@ -373,8 +373,8 @@ class ConnectorMetadata(ABC):
     def truncate(self, table: TableHandle, txn: TransactionId | None = None) -> CommitResult:
         """Remove all rows of the newest version in one commit, with tombstones and sidecar (M12).
 
-        Called by TRUNCATE. For an empty table it commits nothing but a ``txn``. ``rows`` of the result counts the
-        removed rows.
+        Called by TRUNCATE. For an empty table it commits nothing, except a ``txn``. ``rows`` of the result is the
+        number of removed rows.
 
         Args:
             table: the table.
@@ -384,5 +384,5 @@ class ConnectorMetadata(ABC):
 
 
 def not_supported(table: TableHandle, what: str) -> TrinityError:
-    """Return the NOT_SUPPORTED error of an adapter that lacks something."""
+    """Return the NOT_SUPPORTED error of an adapter that lacks a capability."""
     return TrinityError("NOT_SUPPORTED", f"The connector of '{table.full_name}' does not support {what}.")

@@ -1,4 +1,4 @@
-"""Partitioning of a table: by a column as it is, or by a transform of one (Iceberg's words)."""
+"""Partitioning of a table: by the values of a column, or by a transform of a column (Iceberg's terms)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NUMBER_LAST: Final = re.compile(r"\s*(.+?)\s*,\s*(\d+)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class PartitionField:
-    """One part of a table's partitioning.
+    """One field of a table's partitioning.
 
     Attributes:
-        column: the column that it is computed from.
+        column: the column from which the field is computed.
         transform: ``identity``, ``bucket``, ``truncate``, ``years``, ``months``, ``days`` or ``hours``.
-        argument: the number of buckets, or the width to truncate to; None for the rest.
+        argument: the number of buckets, or the width to truncate to; None for other transforms.
     """
 
     column: str
@@ -52,7 +52,7 @@ def parse_partition(text: str, columns: Collection[str]) -> PartitionField:
     """Parse a partition field in Spark's spelling (``bucket(8, id)``) or Trino's (``bucket(id, 8)``).
 
     Args:
-        text: the field. It is a column if one has this whole text as its name, else a transform.
+        text: the field: a column if one has this whole text as its name, else a transform.
         columns: names of the table's columns; matched without regard to case (M10).
 
     Raises:

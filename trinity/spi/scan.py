@@ -1,4 +1,4 @@
-"""Reads of a version whose files only the format's own reader understands."""
+"""The native scan: reads of a version whose files only the format's own reader understands."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NATIVE_ROW: Final = "_trinity_row"
 
 
 class NativeScan(ABC):
-    """Reads one pinned version through the format's own Spark reader, on the driver.
+    """A scan of one pinned version by the format's own Spark reader. Used on the driver.
 
-    For tables that other engines wrote: the format's reader applies deletes, renamed columns, and partition values that
-    are not in the files. Such a version has no base and no sidecar, and its files are in arrival order.
+    It is for tables that other engines wrote: the format's reader applies deletes, renamed columns, and partition
+    values that are not in the files. Such a version has no base and no sidecar, and its files are in arrival order.
     """
 
     @abstractmethod
@@ -37,23 +37,23 @@ class NativeScan(ABC):
 
     @property
     def not_local(self) -> str | None:
-        """Why this process cannot read the version's files one by one; None when it can. Read on the driver.
+        """The reason why this process cannot read the version's files one by one; None if it can. Read on the driver.
 
-        Then a file's columns have the names or field ids of the storage schema, but for those that this marks as
-        values of :attr:`DataFile.partition`, and :attr:`DataFile.deletes` has all of its deleted rows.
+        If it can, :attr:`DataFile.deletes` has all deleted rows of a file, and the file's columns have the names or
+        field ids of the storage schema, except those that the schema marks as values of :attr:`DataFile.partition`.
         """
         return "only the format's own reader, in Spark, reads its files"
 
     @property
     def files_stay(self) -> bool:
-        """False where another file may come under the name of one that is gone. Read on the driver."""
+        """False if a file's name may be used again for another file. Read on the driver."""
         return True
 
     @property
     def as_written(self) -> bool:
-        """True when other engines may read the version's files one by one, for ``merge_view_sql``. Read on the driver.
+        """True if other engines may read the version's files one by one, for ``merge_view_sql``. Read on the driver.
 
         Then all rows of a file are rows of the table, and its columns have the names or field ids of the storage
-        schema, except the columns of :attr:`DataFile.partition`, which have their value from there.
+        schema, except the columns of :attr:`DataFile.partition`, whose values are there.
         """
         return False

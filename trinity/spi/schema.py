@@ -18,13 +18,13 @@ from trinity.spi.partition import PartitionField, parse_partition
 from trinity.spi.types import arrow_type
 
 ROW_KIND = "_trinity_row_kind"
-"""INT column: NULL or 0 for an added row, 1 for one that is kept but not shown, 3 for a deleted one, 4 for one that
+"""INT column: NULL or 0 for an added row, 1 for a row that is kept but not shown, 3 for a deleted row, 4 for a row that
 compaction folded. Only in keyed tables without a tombstone key (U6)."""
 
 CARRIED = "_trinity_carried"
-"""STRING column: one mark for each column of :attr:`TableDefinition.all_columns`: 0 not carried; 1 carried, also when
-it is NULL; + carried as an ingested row carries it. NULL for an ingested row with every column. Only in
-``partial-update`` and ``aggregation`` tables (P1)."""
+"""STRING column: one mark for each column of :attr:`TableDefinition.all_columns`: 0 if the row does not carry the
+column; 1 if a row of SQL UPDATE carries it, even as NULL; + if an ingested row carries it. NULL for an ingested row
+with every column. Only in ``partial-update`` and ``aggregation`` tables (P1)."""
 
 STAMP = "_trinity_order"
 """BIGINT column: the row's stamp, which says when it was written (:mod:`trinity.spi.files`). NULL in rows of other
@@ -32,11 +32,11 @@ engines. Files of keyed tables have it in formats whose files other engines may 
 its first row change on (L3)."""
 
 METADATA_VERSION: Final = 1
-"""Version of what Trinity keeps beside the rows: the definition, and with it the tiers of files, the sidecar, the txn
-records. It is raised when an older release would misread a table; a definition has the lowest one that it needs."""
+"""Version of Trinity's metadata of a table: the definition, the tiers of files, the sidecar, the txn records. It is
+raised when an older release would misread a table; a definition has the lowest version that it needs."""
 
 STORED_NAME = b"trinity.stored_name"
-"""Metadata key of a field in a storage schema: the column's name in data files, where that differs."""
+"""Metadata key of a field in a storage schema: the column's name in data files, if it has another one there."""
 
 
 class NewerMetadata(TrinityError):
@@ -59,8 +59,8 @@ class Column:
             another one if that was taken. None when it is ``name``.
         within: ids of the fields within a nested type, parents first, in a format whose other engines may rename, drop
             and add such fields. Not part of :meth:`TableDefinition.to_dict`.
-        required: paths of what is NOT NULL within a nested type, such as ``("a", "element", "b")``: names of fields,
-            and ``element``, ``key`` and ``value``. Only other engines declare it. Not part of
+        required: paths of the NOT NULL fields within a nested type, such as ``("a", "element", "b")``: names of fields,
+            and ``element``, ``key`` and ``value``. Only other engines declare such fields. Not part of
             :meth:`TableDefinition.to_dict`.
     """
 
@@ -86,11 +86,11 @@ class Column:
 
     @property
     def identity(self) -> object:
-        """What identifies the column when it is renamed: its field id; without one, its name in lower case."""
+        """The identity of the column, which a new name does not change: its field id; without one, its name."""
         return self.name.lower() if self.field_id is None else self.field_id
 
     def demands_beyond(self, other: Column | None) -> list[str]:
-        """Return dotted paths that are NOT NULL in this column, itself or within, but not in another one."""
+        """Return dotted paths of what is NOT NULL here, the column or fields within, but not in another column."""
         within = [path for path in self.required if other is None or path not in other.required]
         itself = [()] if not self.nullable and (other is None or other.nullable) else []
         return [".".join((self.name, *path)) for path in (*itself, *within)]
@@ -101,7 +101,7 @@ class Column:
 
 
 def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
-    """Return a column's field of a storage schema, for a format that goes by names in data files; nullable."""
+    """Return a column's field of a storage schema, nullable, for a format that finds columns by names in data files."""
     named = {STORED_NAME: column.stored.encode()} if column.stored else None
     return pa.field(column.name, kind, metadata=named)
 
@@ -135,7 +135,7 @@ class Check:
     Attributes:
         name: unique in the table, without regard to case.
         expression: a condition in Spark SQL over the table's columns, by their bare names.
-        every: True for a constraint of the format itself, which all stored rows must satisfy, deleted ones too.
+        every: True for a constraint of the format itself, which all stored rows must meet, even deleted ones.
     """
 
     name: str
@@ -145,19 +145,19 @@ class Check:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """Columns, key and properties of a table: all but its rows.
+    """The definition of a table: columns, key, partitioning, properties and constraints.
 
     Attributes:
         schema: name of the schema that holds the table.
         name: name of the table.
         columns: all stored columns in table order, hidden ones last.
         primary_key: key columns, empty for a plain table (K1).
-        partition_by: partition fields: a column's name, or a transform of one such as ``bucket(8, id)``; in a keyed
-            table their columns are part of the key (K5).
+        partition_by: partition fields: a column's name, or a transform of a column, such as ``bucket(8, id)``; in a
+            keyed table their columns are part of the key (K5).
         properties: table properties, keys in their canonical spelling (lower case, hyphens).
         dropped: columns that were dropped; no new column gets their names in data files.
         checks: CHECK constraints. The engine enforces them; an adapter only stores them.
-        replaced: the version since which this table is in place of another one of its name (L13); 0 for the first.
+        replaced: the version in which this table took the place of another one of its name (L13); 0 for the first one.
         external: True for a table that Trinity did not make: it has no hidden columns, and Trinity may not replace its
             files. Not part of :meth:`to_dict`.
         id: unique among the tables that have had this name; empty for a table without one, such as one made before
@@ -199,9 +199,9 @@ class TableDefinition:
         return {c.stored: c.name for c in self.columns if c.stored and c.stored != c.name}
 
     def demands_beyond(self, other: TableDefinition) -> list[str]:
-        """Return the demands on rows that this definition has and another one lacks, as SQL text for messages.
+        """Return the constraints on rows that this definition has and another one lacks, as SQL text for messages.
 
-        This is NOT NULL, the DEFAULT of a new column, and CHECK.
+        They are NOT NULL, the DEFAULT of a new column, and CHECK.
         """
         before = {c.identity: c for c in other.columns}
         filled = [path for c in self.columns for path in c.demands_beyond(before.get(c.identity))]
@@ -243,7 +243,7 @@ class TableDefinition:
         return self.columns[self.place(name)]
 
     def place(self, name: str) -> int:
-        """Return the index of the column of a name among all columns. Raises as :meth:`column`."""
+        """Return the index of a column, by its name in any case, among all columns. Raises as :meth:`column`."""
         found = self._indexes.get(name.lower())
         if found is not None:
             return found

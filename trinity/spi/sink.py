@@ -15,7 +15,7 @@ from trinity.spi.files import DataFile
 
 
 class RowChangeParadigm(str, Enum):
-    """How a sink receives a changed row (Trino's ``RowChangeParadigm``)."""
+    """The form in which a sink receives a changed row (Trino's ``RowChangeParadigm``)."""
 
     CHANGE_ONLY_UPDATED_COLUMNS = "CHANGE_ONLY_UPDATED_COLUMNS"
     """A changed row is one row, with the columns that changed."""
@@ -34,7 +34,7 @@ class Operation(IntEnum):
 
 
 class PageSink(ABC):
-    """Writes the rows of one task (Trino's ``ConnectorPageSink``)."""
+    """A sink of the rows of one task (Trino's ``ConnectorPageSink``)."""
 
     @abstractmethod
     def append_page(self, page: pa.RecordBatch) -> None:
@@ -49,11 +49,11 @@ class PageSink(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Remove what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
+        """Remove the written files, as far as possible. Called instead of :meth:`finish`; never raises."""
 
 
 class MergeSink(ABC):
-    """Stores the changes of one task of a MERGE, UPDATE or DELETE (Trino's ``ConnectorMergeSink``)."""
+    """A sink of the changes of one task of a MERGE, UPDATE or DELETE (Trino's ``ConnectorMergeSink``)."""
 
     @abstractmethod
     def store_merged_rows(self, page: pa.RecordBatch) -> None:
@@ -65,25 +65,25 @@ class MergeSink(ABC):
 
     @abstractmethod
     def finish(self) -> list[bytes]:
-        """Close the files and return their fragments: of new files, and of removed ones (:func:`removal`).
+        """Close the files and return the fragments of new files, and of removed ones (:func:`removal`).
 
         Called once, after the last page.
         """
 
     def abort(self) -> None:
-        """Remove what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
+        """Remove the written files, as far as possible. Called instead of :meth:`finish`; never raises."""
 
 
 class DeleteSink(ABC):
-    """Records which rows of base files one task of a resolve deletes (R1)."""
+    """A sink of the positions of rows that one task of a resolve deletes from base files (R1)."""
 
     @abstractmethod
     def delete_rows(self, file: DataFile, positions: pa.Int64Array) -> None:
-        """Add to the deleted rows of a file. Called once for each file; no other sink gets positions of it.
+        """Add to the deleted rows of a file. Called once for each file; no other sink gets positions of that file.
 
         Args:
             file: the file as it is in the pinned version, with the rows that are deleted already.
-            positions: positions of further rows, in no order.
+            positions: positions of further deleted rows, in no particular order.
         """
 
     @abstractmethod
@@ -92,4 +92,4 @@ class DeleteSink(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Remove what was written, as far as possible. Called instead of :meth:`finish`; never raises."""
+        """Remove the written files, as far as possible. Called instead of :meth:`finish`; never raises."""

@@ -42,13 +42,13 @@ _ALIASES: Final = {
 
 @dataclass(frozen=True)
 class DataType:
-    """One parsed type.
+    """A parsed type.
 
     Attributes:
         name: ``bigint``, ``decimal``, ``char``, ``varchar``, ``array``, ``map``, ``struct``, ...
         arguments: precision and scale of a decimal, length of a char or varchar.
-        children: element; key and value; or field types.
-        fields: field names of a struct, in step with ``children``.
+        children: the element's type; key and value types; or the types of a struct's fields.
+        fields: names of a struct's fields, in the order of ``children``.
     """
 
     name: str
@@ -63,12 +63,12 @@ class DataType:
 
     @property
     def limited(self) -> bool:
-        """True for a CHAR or VARCHAR, and for a type that has one within."""
+        """True for a CHAR or VARCHAR, and for a nested type with one of these."""
         return self.name in ("char", "varchar") or any(child.limited for child in self.children)
 
     @property
     def parts(self) -> tuple[tuple[str, DataType], ...]:
-        """Name and type of the direct parts: fields, ``element``, ``key`` and ``value``."""
+        """Name and type of each direct part: the fields of a struct, ``element``, or ``key`` and ``value``."""
         names = self.fields or {"array": ("element",), "map": ("key", "value")}.get(self.name, ())
         return tuple(zip(names, self.children, strict=True))
 
@@ -103,11 +103,11 @@ def _quoted(field: str) -> str:
 
 
 class _Parser:
-    """Recursive descent over ``name(args)``, ``name<types>`` and ``struct<field:type>``.
+    """A recursive-descent parser of ``name(args)``, ``name<types>`` and ``struct<field:type>``.
 
     Args:
         text: the type.
-        void: True to accept ``void``, the type of NULLs alone.
+        void: True to accept ``void``, the type of a column of NULLs.
     """
 
     def __init__(self, text: str, *, void: bool = False) -> None:
@@ -212,7 +212,10 @@ def parse_type(text: str) -> DataType:
 
 @lru_cache(maxsize=4096)
 def parse_given_type(text: str) -> DataType:
-    """Parse the type text of given data, where ``void`` is the type of NULLs alone. Raises as :func:`parse_type`."""
+    """Parse the type text of a user's data, in which a column of NULLs may have the type ``void``.
+
+    Raises as :func:`parse_type`.
+    """
     return _whole(_Parser(text, void=True))
 
 
@@ -229,7 +232,7 @@ def arrow_type(text: str) -> pa.DataType:
 
 
 def type_text(arrow: pa.DataType) -> str:
-    """Return the type text of an Arrow type; of the nearest type where Trinity lacks it (unsigned, nanoseconds).
+    """Return the type text of an Arrow type; if Trinity lacks it (unsigned, nanoseconds), of the nearest type.
 
     Raises:
         TrinityError: TYPE_MISMATCH for Arrow types without a counterpart (durations, unions, 256-bit decimals).

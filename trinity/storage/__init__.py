@@ -1,7 +1,7 @@
 """The code that adapters share: the storage seam, the Parquet sink, the commit loop, folder catalogs, vacuum.
 
-An adapter may import this package, ``trinity.spi`` and ``trinity.errors``, and nothing else of Trinity. What only
-Trinity's own packages need is imported from its module, and may change in any release.
+An adapter may import this package, ``trinity.spi`` and ``trinity.errors``, and nothing else of Trinity. Names that are
+not exported here are for Trinity's own packages, which import them from their modules. They may change in any release.
 """
 
 from __future__ import annotations

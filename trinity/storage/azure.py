@@ -81,7 +81,7 @@ class AzureOptions(StoreOptions):
 
     @property
     def way(self) -> str | None:
-        """The way to sign requests, by obstore's name; None without a key. For resolved options."""
+        """The way to sign requests, by obstore's name for it; None without a key. The options have to be resolved."""
         ways = {
             "bearer_token": self.token,
             "access_key": self.account_key,

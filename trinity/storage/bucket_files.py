@@ -1,7 +1,7 @@
 """A bucket as a pyarrow file system, through the obstore client that all other requests use.
 
-For kinds of stores whose options Arrow's own clients do not support. It only opens and writes files; nothing here
-needs the other methods of a file system.
+It is for kinds of stores whose options Arrow's own clients do not support. It only opens and writes files; Trinity uses
+no other method of a file system.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def bucket_files(store: str, client: ObjectStore) -> PyFileSystem:
-    """Return the file system; paths are ``bucket/key``, as in :attr:`~trinity.storage.Location.for_arrow`."""
+    """Return the file system of a bucket; paths are ``bucket/key`` (:attr:`~trinity.storage.Location.for_arrow`)."""
     return PyFileSystem(_Files(store, client))
 
 
@@ -99,7 +99,7 @@ def _unused(*args: object) -> NoReturn:
 
 
 class _Reading:
-    """An object that pyarrow reads in parts."""
+    """A file object through which pyarrow reads an object in parts."""
 
     def __init__(self, location: Location, client: ObjectStore) -> None:
         import obstore
@@ -136,7 +136,7 @@ class _Reading:
 
 
 class _Writing:
-    """An object that is written, and appears whole once it is closed."""
+    """A file object through which pyarrow writes an object, which appears whole once it is closed."""
 
     def __init__(self, location: Location, client: ObjectStore) -> None:
         import obstore

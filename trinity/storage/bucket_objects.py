@@ -1,7 +1,7 @@
-"""The objects of a bucket, by obstore. The file system of the store's kind opens data files.
+"""The objects of a bucket, by obstore. Data files are opened by the file system of the store's kind.
 
-There are no folders, and nothing is synced: all clients see an object that was put. The store renames by a copy. All
-answers show the newest state. Each is one request, except listings of many objects.
+There are no folders, and nothing is synced: all clients see an object that was put. A move is a copy and a deletion.
+All answers show the newest state. Each call is one request, except for listings of many objects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _proving = threading.Lock()
 def _renewing(
     request: Callable[Concatenate[BucketObjects, _P], _R],
 ) -> Callable[Concatenate[BucketObjects, _P], _R]:
-    """Return a request that is retried once with newer keys of the catalog when its keys are refused."""
+    """Return a request that is retried once, with newer keys of the catalog, if the store refuses its keys."""
 
     @wraps(request)
     def renewed(objects: BucketObjects, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -52,10 +52,10 @@ def _renewing(
 
 
 class BucketObjects:
-    """See :class:`~trinity.storage.entries.Objects`; paths are the texts of locations.
+    """The objects of a bucket (:class:`~trinity.storage.entries.Objects`); paths are the texts of locations.
 
     Args:
-        root: a location in the bucket, below which the key may write.
+        root: a location in the bucket, below which the keys allow writes.
     """
 
     def __init__(self, root: Location) -> None:
@@ -66,7 +66,7 @@ class BucketObjects:
         return self._client_of(once=False)
 
     def _client_of(self, *, once: bool) -> ObjectStore:
-        """Return the bucket's client with the present keys; ``once`` for one that does not retry requests."""
+        """Return the bucket's client with the present keys; if ``once``, a client that does not retry requests."""
         with reporting_store_errors(str(self.root)):
             return self.root.kind.client(self.root.store, self._options, once=once)
 
@@ -129,7 +129,7 @@ class BucketObjects:
             for page in self._client.list(below or None, offset=f"{top}{after}" if after else None):
                 for meta in page:
                     name = str(meta["path"]).removeprefix(top)
-                    if after and name <= after:  # Azure includes it, and Azurite ignores the offset
+                    if after and name <= after:  # Azure lists the offset itself too, and Azurite ignores the offset
                         continue
                     yield name, meta
 
@@ -160,16 +160,16 @@ class BucketObjects:
             raise AlreadyExists(path.rpartition("/")[2])
 
     def _put_new(self, path: str, data: bytes, *, once: bool = False) -> None:
-        """Put an object. Raises AlreadyExists when there is one."""
+        """Put an object. Raises AlreadyExists if an object of that name exists."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         try:
             obstore.put(self._client_of(once=once), _key(path), data, mode="create")
-        except FileNotFoundError as error:  # of the bucket, not of the object
+        except FileNotFoundError as error:  # the bucket is missing
             raise object_trouble(error, path) from error
         except BaseError as error:
-            # a conflict: another object is being put at this moment
+            # a ConditionalRequestConflict: another writer puts the object at this moment
             if isinstance(error, AlreadyExistsError) and "ConditionalRequestConflict" not in plain_text(error):
                 raise AlreadyExists(path.rpartition("/")[2]) from error
             raise object_trouble(error, path) from error
@@ -177,7 +177,7 @@ class BucketObjects:
     def _prove(self) -> None:
         """Check that the store does not overwrite existing objects, once for each bucket and service.
 
-        The object of the check stays: the next process finds it, and a killed process leaves nothing else.
+        The probe object stays: the next process finds it, and a killed process leaves nothing else.
         """
         known = self.root.store, self._options.service
         with _proving:
@@ -210,7 +210,7 @@ class BucketObjects:
             some = left[start : start + at_once]
             try:
                 self._delete(some)
-            except FileNotFoundError:  # one was missing, which some stores report
+            except FileNotFoundError:  # one of the objects was missing, which some stores report
                 for path in () if self.root.kind.deletes_others else some:
                     with suppress(FileNotFoundError):
                         self._delete([path])
@@ -233,9 +233,9 @@ class BucketObjects:
         raise _unsupported(path, "a stream into an object")
 
     def move(self, path: str, new: str) -> None:
-        """Move by a copy within the store. The first name is removed once the copy has all bytes.
+        """Move an object by a copy within the store. The first name is removed once the copy has all bytes.
 
-        It may be repeated after an interruption, and run several times at once, with the same result.
+        A move may be repeated after an interruption, and made several times at once, with the same result.
         """
         there = self.stat(path)
         if there is None:

@@ -1,7 +1,7 @@
 """The options by which each bucket is reached, in one place.
 
-A process has one set of options for a bucket, from the sessions that use it; without one the environment applies. A
-bucket is identified by the text of its store, such as ``s3://bucket``.
+A process has one set of options for a bucket, given by the sessions that use it; without a session the environment
+applies. A bucket is identified by the text of its store, such as ``s3://bucket``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def options_of(store: str) -> StoreOptions:
 
 
 def environment_options(location: str) -> StoreOptions | None:
-    """Return the options that a worker got for a location's own prefix, the longest one; else None."""
+    """Return the options that a worker got for the longest prefix of a location; None if it got none for a prefix."""
     if not (text := os.environ.get(WORKER_OPTIONS)):
         return None
     known = _read(text)
@@ -47,9 +47,13 @@ def environment_options(location: str) -> StoreOptions | None:
 
 
 def options_as_text(before: str | None, buckets: Mapping[str, StoreOptions]) -> str:
-    """Return a value of :data:`WORKER_OPTIONS` for some buckets, or prefixes of locations, added to an earlier one.
+    """Return a value of :data:`WORKER_OPTIONS`: an earlier value, with the options of further buckets.
 
-    It includes options from the driver's environment, since a worker may have another environment.
+    Options from the driver's environment are included, since a worker may have another environment.
+
+    Args:
+        before: the earlier value, if there is one.
+        buckets: text of a bucket's store, or prefix of locations -> options.
     """
     added = {store: options.resolved().model_dump(mode="json") for store, options in buckets.items()}
     found = {**(json.loads(before) if before else {}), **added}

@@ -1,8 +1,8 @@
-"""Put if absent in a bucket, with a known outcome.
+"""Puts if absent in a bucket, with a known outcome.
 
 A request may take effect although its answer is lost, is an error, or never comes. A client that retries by itself
-cannot tell a writer's own object from another's. So here each request is made once. After an unclear answer the object
-is read, until it is known who put it.
+cannot tell its writer's own object from another writer's. So the client here makes each request once. After an unclear
+answer the object is read, until it is known who put it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BUSY: Final = frozenset({408, 409, 425, 429})
 
 
 class _Doubt(IntEnum):
-    """How uncertain it is whether a request put its object."""
+    """The degree of uncertainty whether a request put its object."""
 
     NONE = 0
     ANSWERED = 1
@@ -34,10 +34,10 @@ class _Doubt(IntEnum):
 
 
 def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes]) -> bool:
-    """Put an object if there is none. Return True when it is there, False when another writer's object is.
+    """Put an object if there is none. Return True once it is there, False if another writer's object is there.
 
     Args:
-        data: its bytes, which no other writer puts.
+        data: the object's bytes, which no other writer puts.
         put: makes one request.
         read: reads the object.
 
@@ -68,7 +68,7 @@ def put_settled(data: bytes, put: Callable[[], None], read: Callable[[], bytes])
 
 
 def _look_up(read: Callable[[], bytes]) -> bytes | TrinityError | None:
-    """Return the object's bytes, None if there is no object, or the error of the read."""
+    """Return the object's bytes; None if there is no object; the error if the read fails."""
     try:
         return read()
     except FileNotFoundError:

@@ -12,7 +12,7 @@ _V = TypeVar("_V")
 
 
 class Cache(Generic[_K, _V]):
-    """Keeps the most recently used values. Thread-safe; two threads may make the same value, and either is kept.
+    """A cache of the most recently used values. It is thread-safe; if two threads make the same value, one is kept.
 
     Args:
         size: maximum total weight; by default the maximum number of values.
@@ -27,7 +27,7 @@ class Cache(Generic[_K, _V]):
         self._mutex = threading.Lock()
 
     def get(self, key: _K, make: Callable[[], _V]) -> _V:
-        """Return the value of a key; if it is not kept, make it. An error of ``make`` passes through."""
+        """Return the value of a key; make and keep it if it is missing. Raises errors of ``make``."""
         with self._mutex:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -46,7 +46,7 @@ class Cache(Generic[_K, _V]):
                 self._forget(next(iter(self._kept)))
 
     def peek(self, key: _K) -> _V | None:
-        """Return the value of a key, or None; this does not count as a use."""
+        """Return the value of a key, None if it is missing; this does not count as a use."""
         with self._mutex:
             return self._kept.get(key)
 

@@ -1,7 +1,7 @@
 """The changelog of a table: files with the changes of versions, and for each version an object that lists its files.
 
-The object is put last and never changed, so what it lists is complete, also after a crash. Files that no object lists
-are orphans. A missing part can be computed again, so a changelog may lose anything.
+The object is put last and never changed, so its list is complete, also after a crash. Files that no object lists are
+orphans. The changes of a version can be computed again, so it does no harm if a part of the changelog is lost.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _log = logger("trinity.storage")
 
 @dataclass(frozen=True)
 class StoredChanges:
-    """The changes of one version, on disk.
+    """The stored changes of one version.
 
     Attributes:
         version: the version.
         files: absolute paths of the Parquet files; empty when nothing changed.
         rows: number of rows in them.
         bytes: their size.
-        columns: the table's columns in them; the columns of the change feed follow.
+        columns: the table's columns that the files have; in the files the columns of the change feed follow.
     """
 
     version: int
@@ -60,11 +60,11 @@ class Changelog:
         return frozenset(self.store.names())
 
     def find(self, version: int, tag: str) -> StoredChanges | None:
-        """Return the changes of a version; None when they are not listed, or one of their files is missing.
+        """Return the changes of a version; None if they are not listed, or one of their files is missing.
 
         Args:
             version: the version.
-            tag: identifies it among versions of that number, since a table may be made anew.
+            tag: tells it from versions of the same number, since a table may be made anew.
         """
         return self._read(version, tag) if _name(version, tag) in self._names else None
 
@@ -90,7 +90,8 @@ class Changelog:
 
         Args:
             wanted: (version, tag) of the versions that stay.
-            older_than_ms: younger files that nothing lists stay, since they may be listed soon.
+            older_than_ms: milliseconds since the epoch; younger files that nothing lists stay, as they may be listed
+                soon.
         """
         names = {_name(version, tag) for version, tag in wanted}
         self.store.delete(n for n in self.store.names() if n.endswith(_ENDING) and n not in names)

@@ -1,4 +1,4 @@
-"""Conflicts of what a statement saw of a table with what others committed since (L7, K6, R1)."""
+"""Conflicts between what a statement read of a table and what others have committed since (L7, K6, R1)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from trinity.spi import DataFile, MergeTableHandle, RewriteTableHandle
 
 @dataclass(frozen=True)
 class FileChange:
-    """One commit's change of a table's files. Compactions have none, since they change no rows (L3).
+    """One commit's change of a table's files. Compactions do not count, since they change no rows (L3).
 
     Attributes:
         version: the commit's version.
-        added: the files that it added, still live or not; absolute paths.
+        added: the files that it added, with absolute paths; a later commit may have removed them.
         removed: whether it removed files.
     """
 
@@ -29,11 +29,11 @@ def check_scope(
 ) -> None:
     """Check that no commit since the pinned version touched what the statement read (L7).
 
-    Live files alone do not show this: a truncation leaves none, and a compaction removes tombstones from them.
+    The live files alone do not show this: a truncation leaves none, and a compaction drops tombstones.
 
     Args:
         merge: the statement; its scope says what it read.
-        others: what each commit since then did, without compactions; None when no longer known.
+        others: the changes of each commit since then, without compactions; None if they are no longer known.
         live: the files of the newest version.
         removed: paths of the files that the statement replaces.
 
@@ -48,7 +48,7 @@ def check_scope(
         for file in change.added:
             if merge.scope.concerns(file.renamed(names)):
                 raise _conflict(merge, f"rows were committed in '{file.path}' after it")
-        if change.removed and definition.keyed:  # of a plain table the statement names the files that it read
+        if change.removed and definition.keyed:  # in a plain table the files that the statement read are checked below
             raise _conflict(merge, f"version {change.version} removed rows after it")
     unchanged = {f.path for f in live if f.deletes == merge.deletes.get(f.path)}
     for path in (*merge.scope.files, *removed):

@@ -1,7 +1,7 @@
-"""Dropped tables in a bucket: of a killed DROP, or of a CREATE that was killed before it named the table.
+"""Dropped tables in a bucket: left by a killed DROP, or by a CREATE that was killed before it named the table.
 
-A table is removed here only if it surely has no name: its catalog's names say that it was dropped, or it has only the
-metadata that a CREATE puts. Neither is true of tables that another catalog put into the same folder.
+A table is removed here only if it certainly has no name: the names of its catalog show that it was dropped, or it has
+only the metadata that a CREATE puts. Neither holds for tables that another catalog put into the same folder.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _History = Sequence[Mapping[str, Any] | None]
 def sweep_dropped(root: Location, schema: str, names: NameLog, older_than_ms: int) -> list[Entry]:
     """Remove the dropped tables of a schema.
 
-    A writer that names a table at the same time checks for the mark of this removal (:func:`check_unswept`). This
-    reads the names after it puts the mark. So at least one of the two sees the other.
+    The sweep first puts a mark into the table's folder, and then reads the names. A writer that names a table at the
+    same time first puts the name, and then looks for the mark (:func:`check_unswept`). So at least one sees the other.
 
     Args:
         root: the catalog's location.

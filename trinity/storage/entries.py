@@ -12,7 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """One object: path relative to the store, bytes, milliseconds since the epoch; in a bucket its ETag."""
+    """An object in a listing.
+
+    Attributes:
+        path: path relative to the store.
+        size: bytes.
+        modified_ms: when it was put, milliseconds since the epoch.
+        tag: its ETag in a bucket; empty on a disk.
+    """
 
     path: str
     size: int
@@ -21,7 +28,7 @@ class Entry:
 
     @property
     def stat(self) -> Stat:
-        """The facts as a :class:`Stat`, for comparison with those of another listing."""
+        """The object's :class:`Stat`, for comparison with one from another listing."""
         return Stat(self.size, self.modified_ms * 10**6, self.tag)
 
 
@@ -41,7 +48,7 @@ class Stat:
 
 
 class Objects(Protocol):
-    """The objects of one kind of store, by the texts of their locations.
+    """The interface to the objects of one kind of store; paths are the texts of locations.
 
     :class:`~trinity.storage.ObjectStore` documents the methods, and translates errors of the system and of libraries.
     """

@@ -1,6 +1,6 @@
-"""Translates failures of disks and object stores to TrinityErrors: what is wrong with which store, and what helps.
+"""Failures of disks and object stores as TrinityErrors, which say what is wrong with which store, and what helps.
 
-A request that is refused with keys of a catalog is made once more with newer ones.
+A request that a store refuses with keys from a catalog is made once more with newer keys.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _LACKING: Final = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 )
 _SIGNS: Final = ("Too many open files", "No space left on device", "Cannot allocate memory", "OutOfMemoryError")
-"""Texts of such errors in other libraries and Java."""
+"""Texts by which other libraries and Java report the errors of :data:`_LACKING`."""
 
 
 class AlreadyExists(Exception):
-    """Another writer put this object first."""
+    """The error of a put that another writer of the same object forestalled."""
 
 
 class OutcomeUnknown(Exception):
-    """Nobody can say whether an object was put."""
+    """The error of a put of which nobody can say whether it took effect."""
 
 
 class storage_errors:
-    """Translates errors of the operating system and of obstore to TrinityErrors that name a path."""
+    """A context that translates errors of the operating system and of obstore to TrinityErrors that name a path."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -60,7 +60,7 @@ def commit_unknown(what: str, reason: object) -> TrinityError:
     """Return COMMIT_STATE_UNKNOWN, for a commit that may or may not have taken effect.
 
     Args:
-        what: what was to be put or changed, as the beginning of a sentence.
+        what: the object or table that was to be written, as the beginning of the message.
         reason: the error that came instead of an answer.
     """
     return TrinityError(
@@ -73,10 +73,10 @@ def commit_unknown(what: str, reason: object) -> TrinityError:
 
 @contextmanager
 def undoing(what: str, why: TrinityError) -> Iterator[None]:
-    """Raise COMMIT_STATE_UNKNOWN when the block fails to take back a step of a statement that failed.
+    """Raise COMMIT_STATE_UNKNOWN if the block fails to take back a step of a statement that failed.
 
     Args:
-        what: the step, as the beginning of a sentence.
+        what: the step's subject, as the beginning of the message.
         why: the statement's error.
     """
     try:
@@ -86,9 +86,9 @@ def undoing(what: str, why: TrinityError) -> Iterator[None]:
 
 
 def system_trouble(error: BaseException, path: str) -> TrinityError | None:
-    """Return the error for a failed read of a file when the file itself is not at fault; else None.
+    """Return the error for a failed read of a file if the file itself is not at fault; else None.
 
-    The system may lack permission, file handles, memory, space, or a disk that answers.
+    At fault may be missing permissions, a lack of file handles, memory or space, or a disk that does not answer.
     """
     if (trouble := store_trouble(error, path)) is not None:
         return trouble
@@ -115,7 +115,7 @@ def after_commit(what: str, work: Callable[[], object]) -> None:
     """Do follow-up work that is not part of a commit. A failure is logged, and the commit stands.
 
     Args:
-        what: what a failure means, for the log.
+        what: the consequence of a failure, for the log.
         work: the work.
     """
     try:
@@ -158,7 +158,7 @@ _REGION: Final = re.compile(r"<Region>([\w-]{1,40})</Region>|expecting '([\w-]{1
 
 
 def object_trouble(error: BaseException, path: str) -> TrinityError:
-    """Return the error of a failed request about an object, by the library's error."""
+    """Return the error of a failed request about an object, told from the library's error."""
     location, text = Location.of(path), plain_text(error)
     service = options_known(location).service
     for signs, code, remedy in (*location.kind.causes, *_COMMON):
@@ -176,7 +176,7 @@ def object_trouble(error: BaseException, path: str) -> TrinityError:
 def reporting_store_errors(path: str) -> Iterator[None]:
     """Raise obstore's errors as TrinityErrors; a missing object stays a FileNotFoundError.
 
-    Its readers and writers of files raise OSError and PermissionError.
+    OSErrors count too: obstore's readers and writers of files raise them.
     """
     from obstore.exceptions import BaseError
 
@@ -212,7 +212,7 @@ def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
 
     Args:
         location: an object or a folder.
-        call: leaves nothing when it is refused.
+        call: makes the request; after a refusal it can be called again.
     """
     if location.on_disk or not is_granted(location):
         return call()
@@ -227,7 +227,7 @@ def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
 
 
 def asking_again() -> Iterator[float]:
-    """Yield the seconds since the start: first at once, then after growing pauses, for about a minute."""
+    """Yield the seconds since the start, as a schedule of retries: at once, then after growing pauses, for a minute."""
     began, pause = time.monotonic(), FIRST_PAUSE.value.total_seconds()
     while (spent := time.monotonic() - began) < UNSURE.value.total_seconds():
         yield spent

@@ -1,4 +1,4 @@
-"""The columns of data files that are read: by stored name, by field id, or with one value of their own.
+"""The columns of data files: found by stored name or by field id, or constant in a file.
 
 Within a column, only the id identifies a field that was renamed, moved, or dropped and added again.
 """
@@ -18,7 +18,7 @@ FIELD_ID: Final = b"PARQUET:field_id"
 """Metadata key of an Arrow field: its id in Parquet files, for a format that goes by ids there."""
 
 READ_BY_ID: Final = {b"trinity.read_by": b"field_id"}
-"""Metadata of a storage schema with files of other column names: readers find columns by :data:`FIELD_ID`."""
+"""Metadata of a storage schema whose files may have other column names: readers find columns by :data:`FIELD_ID`."""
 
 _OF_PARTITION: Final = b"trinity.of_partition"
 """Metadata key of a field whose value comes from the partition, not from the file."""
@@ -27,12 +27,12 @@ _VALUE: Final = b"trinity.value"
 
 
 def with_partition_values(storage: pa.Schema, columns: Collection[str]) -> pa.Schema:
-    """Return a storage schema in which some columns have the values of :attr:`~trinity.spi.DataFile.partition`."""
+    """Return a storage schema in which some columns get their values from :attr:`~trinity.spi.DataFile.partition`."""
     return pa.schema([_with(f, _OF_PARTITION, b"") if f.name in columns else f for f in storage], storage.metadata)
 
 
 def in_file(storage: pa.Schema, partition: Mapping[str, Any]) -> pa.Schema:
-    """Return a storage schema as it is for one file, by the file's partition."""
+    """Return a storage schema for one file: columns of :func:`with_partition_values` have the file's constants."""
     if not any(_OF_PARTITION in (f.metadata or {}) for f in storage):
         return storage
     return pa.schema(
@@ -46,7 +46,7 @@ def in_file(storage: pa.Schema, partition: Mapping[str, Any]) -> pa.Schema:
 
 
 def values_of_absent(field: pa.Field, rows: int) -> pa.Array:
-    """Return the values of a column that a file lacks: the one that its field names, else NULL."""
+    """Return the values of a column that a file lacks: the constant in the field's metadata, else NULL."""
     value = (field.metadata or {}).get(_VALUE)
     if value is None:
         return pa.nulls(rows, field.type)
@@ -60,7 +60,7 @@ def _with(field: pa.Field, key: bytes, value: bytes) -> pa.Field:
 def columns_in(file: pa.Schema, storage: pa.Schema) -> list[str | None]:
     """Return the name in a file of each column of a storage schema; None for a column that the file lacks.
 
-    A name may be in another case in files of others.
+    Files of other engines may have a name in another case.
     """
     by_id = {f.metadata[FIELD_ID]: f.name for f in file if f.metadata and FIELD_ID in f.metadata}
     names = set(file.names)
@@ -110,7 +110,7 @@ def _children(kind: pa.DataType) -> list[pa.Field]:
 
 
 def conformed(array: pa.Array, file: pa.Field, wanted: pa.Field) -> pa.Array:
-    """Return a file's column in the wanted type: fields within it by id, NULL for a field that the file lacks.
+    """Return a file's column in the wanted type. Nested fields are found by id; those that the file lacks are NULL.
 
     Raises:
         pyarrow.ArrowInvalid: for a value that does not fit.
@@ -154,5 +154,5 @@ def _struct(children: Sequence[pa.Array], kind: pa.StructType, mask: pa.Array) -
 
 
 def _offsets(array: Any) -> pa.Array:
-    """Return the offsets of the rows' elements, as an array that is no slice of another one."""
+    """Return the offsets of the rows' elements as an array of its own: pyarrow takes no sliced offsets with a mask."""
     return as_arrow(as_numpy(array.offsets))

@@ -63,7 +63,7 @@ def folder_name(name: str) -> str:
 
 
 def own_folder(name: str) -> str:
-    """Return a unique folder name for a schema or table. Raises INVALID_ARGUMENTS."""
+    """Return a unique folder name for a schema or table: its name and random digits. Raises INVALID_ARGUMENTS."""
     return f"{folder_name(name)}-{uuid.uuid4().hex[:_OWN]}"
 
 
@@ -79,8 +79,8 @@ def name_of(folder: str) -> str | None:
 class NamedFolders:
     """Folders of schemas and tables by name, below one root.
 
-    A name whose spelling ends in a digest is stored in the root, in a file named by that digest. The file stays true
-    for ever, so it may outlive the folder.
+    A name whose spelling ends in a digest is stored in the root, in a file named by that digest. The file is never
+    wrong, so it may outlive the folder.
     """
 
     def __init__(self, root: Location) -> None:
@@ -97,7 +97,7 @@ class NamedFolders:
         if _SHORTENED in folder:
             try:
                 self._store.put_if_absent(f"{LONG_NAMES}/{folder[-_DIGITS:]}", name.lower().encode(), commits=False)
-            except AlreadyExists:  # by an earlier folder of that name
+            except AlreadyExists:  # an earlier folder of that name stored it
                 return
 
     def names(self, parent: Location, chosen: Callable[[Location], bool]) -> list[str]:

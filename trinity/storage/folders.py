@@ -1,4 +1,4 @@
-"""A catalog that is a folder: ``<warehouse>/<schema>/<table>``. Shared by formats whose tables are folders.
+"""Catalogs whose tables are folders, ``<warehouse>/<schema>/<table>``, for every format that has such tables.
 
 :mod:`trinity.storage.folder_names` spells names as folders. Files of others are never removed with a folder (N1).
 """
@@ -53,7 +53,7 @@ def check_only_trash(
         is_renamed: returns whether a name in the folder is that of a renamed table's folder.
 
     Raises:
-        TrinityError: SCHEMA_NOT_EMPTY naming what is there.
+        TrinityError: SCHEMA_NOT_EMPTY naming other files and folders.
     """
     if found := [name for name in entries(folder) if not is_renamed(name)]:
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
@@ -67,7 +67,7 @@ def check_only_trash(
 def check_free(folder: os.PathLike[str], table: str) -> None:
     """Check that the folder of a new table holds no files of others, which a DROP of the table would remove.
 
-    Files that writers to an earlier table of that name left are allowed.
+    Files that writers to an earlier table of that name have left are allowed.
 
     Raises:
         TrinityError: FILESYSTEM_ERROR naming a file.
@@ -117,13 +117,13 @@ class Folders(Protocol):
 
 
 def folders_of(catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> Folders:
-    """Return the names of a catalog, on a disk or in an object store; arguments as of :class:`FolderCatalog`."""
+    """Return the names of a catalog on a disk or in an object store; arguments are those of :class:`FolderCatalog`."""
     where = Location.of(warehouse)
     return FolderCatalog(catalog, warehouse, is_table) if where.on_disk else ObjectCatalog(catalog, where)
 
 
 class FolderCatalog:
-    """Schemas and tables as folders.
+    """The names of a catalog on a disk: schemas and tables are folders.
 
     Args:
         catalog: the catalog's name, for handles and messages.
@@ -188,7 +188,7 @@ class FolderCatalog:
     def list_tables(self, schema: str) -> list[str]:
         """Return the names of the tables of a schema, sorted. Raises SCHEMA_NOT_FOUND."""
         found = self._named.names(self._named.folder(schema), self._is_table)
-        self.folder_of(schema)  # after the listing, since someone may drop the schema
+        self.folder_of(schema)  # raises if the schema was dropped, also if that happened during the listing
         return found
 
     def _no_schema(self, schema: str) -> TrinityError:
@@ -223,7 +223,7 @@ class FolderCatalog:
         return TableHandle(self.catalog, schema, table, str(folder))
 
     def name_table(self, table: TableHandle) -> TableHandle:
-        """Return the table, which has its name by its folder."""
+        """Return the table: its folder gives it its name already."""
         return table
 
     def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:
@@ -265,13 +265,13 @@ class FolderCatalog:
         empty_trash(folder.parent)
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
-        """Remove dropped tables of a schema. Returns nothing, since every other folder has its table's name."""
+        """Remove dropped tables of a schema. Return no objects: apart from the trash every table's folder is named."""
         empty_trash(self.folder_of(schema))
         return []
 
 
 class FolderMetadata(RowChanges):
-    """Metadata whose schemas and tables are folders: the part that all such formats share."""
+    """Base class of the metadata of formats whose tables are folders."""
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
@@ -301,7 +301,7 @@ class FolderMetadata(RowChanges):
         Args:
             schema: its schema.
             table: its name.
-            make: puts its first version; raises CommitRaced when another writer did.
+            make: puts the table's first version; raises CommitRaced if another writer was first.
 
         Raises:
             TrinityError: SCHEMA_NOT_FOUND, TABLE_ALREADY_EXISTS.

@@ -1,4 +1,7 @@
-"""Tables that other engines made: their definitions, and what is left to these engines; tables that others changed."""
+"""Tables that other engines made: their definitions, and the refusals of what is left to these engines.
+
+And tables of Trinity's that other engines changed: the definitions that they have then.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def foreign_definition(
 
 
 def _known_properties(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that Trinity knows; an external table may have any properties."""
+    """Return the properties that Trinity knows. An external table may have other ones, which are left out."""
     found: dict[str, str] = {}
     for key, value in options.items():
         try:
@@ -116,7 +119,13 @@ def adopted_definition(
 def adopted_properties(
     properties: Mapping[str, str], settings: Mapping[str, str], prefixes: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return a table's properties; those of the format have the values that other engines gave them."""
+    """Return a table's properties, in which those of the format have the values that other engines have set.
+
+    Args:
+        properties: the properties as Trinity left them.
+        settings: the format's settings as they are now.
+        prefixes: prefixes of the format's properties.
+    """
     present = {key.lower(): value for key, value in settings.items()}
     own = {key for key in properties if key.startswith(prefixes)}
     return {k: present.get(k.lower(), v) for k, v in properties.items() if k not in own or k.lower() in present}
@@ -132,7 +141,7 @@ def changed_compacted_rows(table: str, restore: str) -> TrinityError:
 
     Args:
         table: full name.
-        restore: how the format goes back to an older version.
+        restore: the format's statement that goes back to an older version.
     """
     return TrinityError(
         "NOT_SUPPORTED",
@@ -160,7 +169,7 @@ def not_ours(table: str, what: str) -> TrinityError:
 
 
 class SingleTable(RowChanges):
-    """Base class of the metadata that :meth:`~trinity.spi.Connector.open_external` returns.
+    """Base class of the metadata of one external table, which :meth:`~trinity.spi.Connector.open_external` returns.
 
     An adapter adds ``get_splits``, ``history``, ``begin_insert``, ``begin_rewrite`` and ``commit``.
     """

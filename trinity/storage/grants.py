@@ -1,7 +1,7 @@
 """Temporary credentials that a catalog issues for the location of one table, renewed before they expire.
 
-A process keeps the credentials of a table once; their issuer fetches newer ones. Spark's workers have those of the time
-when their task was planned.
+A process keeps one set of credentials for a table; the issuer of these fetches newer ones. Spark's workers get the
+credentials that were valid when their task was planned.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _R = TypeVar("_R")
 _P = TypeVar("_P")
 
 _MARGIN_MS: Final = 15 * 60 * 1000
-"""Credentials are renewed this long before they expire; credentials of a short life after half of it."""
+"""Credentials are renewed this long before they expire; short-lived ones after half of their life."""
 _WITHOUT_EXPIRY_MS: Final = 5 * 60 * 1000
 """How long credentials without an expiry time are kept, before those of another load replace them."""
 _AGAIN_MS: Final = 30 * 1000
@@ -71,10 +71,10 @@ class Granted:
 
 
 class Grants(Protocol):
-    """Issues the credentials of a table's location."""
+    """The issuer of the credentials of a table's location."""
 
     def credentials(self) -> Sequence[Credential]:
-        """Return newer credentials. Raises TrinityError."""
+        """Return newer credentials. Raises the catalog's errors."""
         ...
 
 
@@ -90,7 +90,7 @@ class _Grant:
     def _take(self, offered: Sequence[Credential]) -> None:
         now, ends = now_ms(), [c.expires_ms for c in offered if c.expires_ms is not None]
         own, found = f"{self.root}/", dict[str, Granted]()
-        for one in sorted(offered, key=lambda c: len(c.prefix)):  # the longest that fits counts
+        for one in sorted(offered, key=lambda c: len(c.prefix)):  # the the longest prefix that fits counts
             prefix = own if own.startswith(one.prefix) else one.prefix
             found[prefix] = Granted(next(_numbers), prefix, one.options, one.expires_ms)
         self.credentials = found
@@ -214,7 +214,7 @@ def _below(text: str, prefix: str) -> bool:
 
 
 def _grants_to_learn() -> str | None:
-    """Return all valid credentials that were issued, as text for :func:`learn_options`, or None."""
+    """Return all credentials that are valid now, as text for :func:`learn_options`; None without any."""
     with _mutex:
         known = list(_grants.values())
     now = now_ms()
@@ -229,9 +229,9 @@ def to_learn(location: Location) -> str:
 
 
 def with_grants(function: Callable[[_P], _R]) -> Callable[[_P], _R]:
-    """Return a task's function that brings the credentials issued here to the worker.
+    """Return a task's function that first gives the worker the credentials of this process.
 
-    The credentials are in the pickled function, and so in no text of a plan.
+    They are part of the pickled function, so no text of a plan shows them.
     """
     text = _grants_to_learn()
     if text is None:

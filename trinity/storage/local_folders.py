@@ -1,6 +1,6 @@
-"""Folders of a local disk as schemas and tables: listed, made, and removed whole by a rename.
+"""Folders of a local disk as schemas and tables: they are listed, made, and removed whole by a rename.
 
-A folder that was renamed to be removed is in the trash: no name leads to it.
+A folder that was renamed in order to be removed is in the trash: no schema or table has its name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _os_error(number: int) -> OSError:
 
 
 def folders_in(parent: Folder) -> Iterator[str]:
-    """Yield the names of the folders in a folder, in no order; none without a folder."""
+    """Yield the names of the folders in a folder, in no particular order; none if it does not exist."""
     with contextlib.suppress(FileNotFoundError):
         yield from (found.name for found in Path(parent).iterdir() if found.is_dir())
 
@@ -70,12 +70,12 @@ def entries(folder: Folder) -> list[str]:
 
 
 def files_below(folder: Folder) -> Iterator[str]:
-    """Return the files below a folder, as paths relative to it; none without a folder."""
+    """Return the files below a folder, as paths relative to it; none if it does not exist."""
     return (str(path.relative_to(folder)) for path in Path(folder).rglob("*") if not path.is_dir())
 
 
 def walk(folder: Folder, hidden: str, endings: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files below a folder that have one of some endings, by their absolute paths, in no order.
+    """Yield the absolute paths of the files below a folder that have one of the endings, in no particular order.
 
     Names that begin with a hidden character are skipped, and so are links to folders.
     """
@@ -110,7 +110,7 @@ def move(folder: Folder, to: Folder) -> None:
 
 
 def move_to_trash(folder: Folder) -> None:
-    """Move a table's folder to the trash, which :func:`empty_trash` removes; so it goes whole or not at all.
+    """Move a table's folder to the trash, whole or not at all. :func:`empty_trash` removes the trash.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -120,7 +120,7 @@ def move_to_trash(folder: Folder) -> None:
 
 
 def empty_trash(parent: Folder) -> None:
-    """Remove the trash in a schema's folder, also that of killed processes. Of a link only the link is removed."""
+    """Remove the trash in a schema's folder, also that of killed processes. A link is removed, its target is not."""
     with contextlib.suppress(FileNotFoundError):  # another process has dropped the schema
         for name in filter(_TRASHED.fullmatch, os.listdir(parent)):
             trashed = Path(parent, name)

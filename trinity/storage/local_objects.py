@@ -1,8 +1,8 @@
 """The objects of a local disk: files, by their absolute paths, put whole or not at all by links and renames.
 
 Files, their folders and the folders above are synced to the disk before a commit names them. A commit reads a table and
-then puts a file by its path: the lock of the folder keeps others from replacing the table in between, or the new one
-would get a file of the old one.
+then puts a file by its path. The lock of the folder keeps others from replacing the table in between: else the commit
+to the old table would go to the new one.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, 
 _UNCLEAR: Final = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR)
 """Error numbers after which the link may exist."""
 _PAUSES_S: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
-"""Pauses between attempts to ask a disk that does not answer."""
+"""Seconds to wait before each further question to a disk that does not answer."""
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError)
 
 
 class LocalObjects:
-    """See :class:`~trinity.storage.entries.Objects`."""
+    """The objects of the local disk (:class:`~trinity.storage.entries.Objects`)."""
 
     @cached_property
     def filesystem(self) -> FileSystem:
@@ -92,7 +92,7 @@ class LocalObjects:
     def put_new(self, path: str, data: bytes) -> None:
         """Put a new file, through a synced temporary file and a hard link.
 
-        The name appears with its bytes, also after a crash; ``O_EXCL`` could leave a torn file.
+        The name appears with all bytes, also after a crash; opening it with ``O_EXCL`` could leave a torn file.
         """
         make_folder(_folder(path))
         with _temporary(path, data) as temporary:
@@ -155,7 +155,7 @@ def _temporary(path: str, data: bytes, *, sync: bool = True) -> Iterator[str]:
 
 
 def _link(path: str, new: str) -> None:
-    """Give a file a second path. After an unclear answer it has that path if it is a link to the file.
+    """Give a file a second path. If the answer is unclear, it has taken effect if the path is a link to the file.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -183,7 +183,7 @@ def _link(path: str, new: str) -> None:
 
 
 def _same_file(path: str, other: str) -> bool | None:
-    """Return whether both names are links to one file; None when the disk does not say."""
+    """Return whether both names are links to one file; None if the disk does not answer."""
     for pause in _PAUSES_S:
         try:
             return os.path.samefile(path, other)
@@ -207,7 +207,7 @@ _CANNOT: Final = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
 
 def _sync_file(path: str | os.PathLike[str]) -> None:
-    """Wait until a file's bytes are on disk. It takes a path, since the writer has closed the file."""
+    """Wait until the bytes of a file, which its writer has closed, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -238,7 +238,7 @@ def make_folder(folder: str | os.PathLike[str], *, sync: bool = True) -> None:
         try:
             whole.mkdir(parents=True, exist_ok=True)
             break
-        except FileExistsError:  # a file is there; or a folder was, which was then removed with a dropped table
+        except FileExistsError:  # a file has that path; or a folder had it, which was removed with a dropped table
             if os.path.lexists(whole) and not whole.is_dir():
                 raise
     sync_folders(made.parent for made in missing)
@@ -250,7 +250,7 @@ class SyncedWriter(io.BufferedWriter):
     Args:
         path: the file's path, in a folder that exists.
         new: False to replace an existing file.
-        listed: whether its name is then on disk too.
+        listed: whether the file's name is on disk by then too.
 
     Raises:
         FileExistsError: the file exists, and ``new`` is True.
@@ -284,10 +284,10 @@ def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
 
     Args:
         location: the table's folder.
-        alone: True for an exclusive lock, to remove the folder: waits until nobody else holds it.
+        alone: True for an exclusive lock, as for the removal of the folder: wait until nobody else holds a lock.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT when others held it for a minute.
+        TrinityError: TRANSACTION_CONFLICT if others held it for a minute.
     """
     if not Location.of(location).on_disk:  # in a bucket a new table never lies where an old one did
         yield
@@ -310,7 +310,7 @@ def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
 
 
 def _opened(folder: str) -> int | None:
-    with suppress(OSError):  # the next access to the table reports it
+    with suppress(OSError):  # the next access to the table reports the error
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     return None
 

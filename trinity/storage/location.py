@@ -1,7 +1,4 @@
-"""The location of a table, a folder or a file: one value, and its text for each reader.
-
-Nothing here touches a disk.
-"""
+"""The location of a table, a folder or a file, and its text for each reader. Nothing here touches a disk."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ class Location:
 
     @classmethod
     def of_uri(cls, text: str) -> Location:
-        """Return the location of an escaped URI, as in Spark's ``_metadata.file_path``; of a path as it is."""
+        """Return the location of an escaped URI, such as Spark's ``_metadata.file_path``, or of a path, unescaped."""
         return cls.of(text if text.startswith("/") else unquote(text))
 
     def __str__(self) -> str:
@@ -108,11 +105,11 @@ class Location:
         return replace(self, path=self.path.rpartition("/")[0] or "/")
 
     def join(self, *names: str) -> Location:
-        """Return the location that names with ``/`` between parts give below this one; ``..`` goes up."""
+        """Return the location of names below this one; a name may have several parts (``a/b``), and ``..`` goes up."""
         return replace(self, path=_normal(os.path.normpath("/".join((self.path, *names)))))
 
     def relative(self, other: Location) -> str | None:
-        """Return the names by which :meth:`join` reaches another location; None if it is not this one or below."""
+        """Return the name below this location that another one has, empty for this one; None if it is not below."""
         if self == other:
             return ""
         above = self.path.rstrip("/") + "/"
@@ -152,11 +149,11 @@ class Location:
 
 
 def _normal(path: str) -> str:
-    return "/" + path.lstrip("/")  # two slashes at the beginning stay two in POSIX's normal form
+    return "/" + path.lstrip("/")  # ``normpath`` keeps two slashes at the beginning, as POSIX says
 
 
 def _store_of(text: str) -> tuple[StoreKind[Any], str, str] | None:
-    """Return the kind of store, the authority in normal form and the path; None for a location in no object store."""
+    """Return the kind of store, the authority in normal form and the path; None for a text of no object store."""
     found = _STORED.fullmatch(text)
     kind = by_scheme(found["scheme"]) if found else None
     if found is None or kind is None:
@@ -183,7 +180,7 @@ def in_bucket(text: str) -> bool:
 
 
 def local_path(location: str) -> str:
-    """Return the text of :meth:`Location.of`."""
+    """Return the text of a location in normal form."""
     return str(Location.of(location))
 
 

@@ -1,4 +1,4 @@
-"""The shared merge sinks: copy-on-write for plain tables, appended row versions for keyed ones (S1-S6)."""
+"""The shared merge sinks: copy-on-write for plain tables, appended row versions for keyed tables (S1-S6)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from trinity.storage.replaced_columns import with_replaced_columns
 from trinity.storage.store import ObjectStore
 
 FILE_BYTES: Final = Limit(128 * 1024 * 1024)
-"""Total size of the rewritten files that make one new file, and of a rewritten file that makes several, bytes."""
+"""Bytes of rewritten files that together make one new file; a larger rewritten file makes several."""
 
 _ALLOWED: Final = {
     RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW: frozenset(
@@ -60,7 +60,7 @@ def merge_sink(provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId
 
 
 class _ParquetMergeSink(MergeSink):
-    """Common part of the merge sinks: checks and splits pages, and gives new rows to a page sink."""
+    """Base class of the merge sinks: it checks and splits pages, and gives new rows to a page sink."""
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         self._provider = provider
@@ -121,11 +121,11 @@ class _ParquetMergeSink(MergeSink):
 
 @dataclass
 class _Updates:
-    """New versions of rows of a file.
+    """The updated rows of a file.
 
     Attributes:
-        positions: where the rows are in it, a part for each page.
-        pages: the new versions, or the columns of them that are held.
+        positions: their positions in the file, an array for each page.
+        pages: their new versions: all columns, or only those that updates change.
     """
 
     positions: list[np.ndarray] = field(default_factory=list)
@@ -140,13 +140,13 @@ class _Updates:
 
 @dataclass(frozen=True)
 class _Replaced:
-    """New values for some rows of a file's columns; the rows' positions ascend."""
+    """New values for some rows of a file's columns; the positions of the rows ascend."""
 
     positions: np.ndarray
     values: pa.Table
 
     def among(self, first: int, stored: pa.Table) -> pa.Table:
-        """Return the columns of rows of the file from a position on, as they are now; ``stored`` as they were."""
+        """Return stored rows of the file, of which the first is at a position, with the new values in their places."""
         low, high = np.searchsorted(self.positions, (first, first + len(stored)))
         if low == high:
             return stored
@@ -156,7 +156,7 @@ class _Replaced:
         return both.take(as_arrow(taken))
 
     def within(self, first: int, page: pa.RecordBatch) -> pa.RecordBatch:
-        """Return all columns of rows of the file from a position on, with these as they are now."""
+        """Return a page of the file, whose first row is at a position, with the new values of these columns."""
         names = self.values.schema.names
         new = self.among(first, pa.Table.from_batches([page.select(names)])).combine_chunks()
         for name, column in zip(names, new.columns, strict=True):
@@ -165,11 +165,11 @@ class _Replaced:
 
 
 class _CopyOnWriteMergeSink(_ParquetMergeSink):
-    """Sink of plain tables: it rewrites files that lose rows without them, so that every reader sees the result.
+    """A sink of plain tables. It rewrites each file that loses rows, without them, so every reader sees the result.
 
     The row id is STRUCT(``file`` STRING, ``pos`` BIGINT). The update layout is the file, so all deletes of a file reach
-    one sink. A row that is updated stays in its place, if both halves of the update come here. Of a file that only has
-    such rows, no column is encoded but those that updates change.
+    one sink. An updated row stays in its place if both halves of the update reach this sink. If a file has only such
+    changes, only the columns that updates change are encoded anew.
     """
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
@@ -224,7 +224,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
             pc.equal(page.column(width), pa.scalar(Operation.UPDATE_INSERT, pa.int8())),
             pc.is_in(page.column(width + 1), value_set=cases),
         )
-        # a new version may belong to another partition
+        # in a partitioned table the updated row may belong to another partition
         if self._merge.insert.target.partition_by or not pc.any(updates, min_count=0).as_py():
             super()._insert(page)
             return
@@ -241,7 +241,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
             self._append_updates()
 
     def _append_updates(self) -> None:
-        """Append the updates that are held as whole rows."""
+        """Append the held updates as new rows: they did not become updates in place."""
         for updates in self._updates.values():
             for page in updates.pages:
                 self._rows.append_page(page)
@@ -249,7 +249,10 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         self._held_bytes = 0
 
     def _in_place(self, file: str, gone: np.ndarray) -> tuple[_Replaced | None, np.ndarray]:
-        """Return a file's in-place updates, None unless both halves of each reached this sink, and its deleted rows."""
+        """Return a file's updates in place, and the positions of its other deleted rows.
+
+        The updates are None unless both halves of each have reached this sink.
+        """
         gone = np.unique(gone)
         if file not in self._updates:
             return None, gone
@@ -261,7 +264,10 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         return _Replaced(positions, columns), np.setdiff1d(gone, positions, assume_unique=True)
 
     def _copy_with_columns(self, path: str, replaced: _Replaced) -> bytes | None:
-        """Write a file with the replaced columns, and the others as they are; None where all have to be encoded."""
+        """Write a file with replaced columns and the bytes of all others, and return its fragment.
+
+        None if all columns have to be encoded anew.
+        """
         kinds, target = pa.schema([self._storage.field(n) for n in self._carried_columns]), self._merge.insert.target
         found = with_replaced_columns(target, self._sink, path, kinds, replaced.among, pa.cpu_count())
         if found is None:
@@ -272,7 +278,10 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
     # -- rewrites -----------------------------------------------------------------------------------------
 
     def _rewrite(self, path: str, deleted: np.ndarray, replaced: _Replaced | None, files: int) -> list[bytes]:
-        """Write the rows of a file that stay; return the fragments of the further files that a large one becomes."""
+        """Write the rows of a file that stay, by the sink of new rows; of a large file, parts by sinks of their own.
+
+        Return the fragments of these sinks.
+        """
         with reporting_unreadable_file(path):
             groups = np.arange(parquet_footer(path).num_row_groups)
         parts = [part.tolist() for part in np.array_split(groups, max(1, min(files, len(groups))))]
@@ -285,7 +294,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
     def _copy(
         self, path: str, deleted: np.ndarray, replaced: _Replaced | None, sink: PageSink, groups: Sequence[int]
     ) -> None:
-        """Write the rows of some row groups that stay."""
+        """Write those rows of some row groups that are not deleted."""
         for positions, page in read_ahead(self._stored(path, groups)):
             assert isinstance(positions, slice)
             if replaced is not None:
@@ -305,7 +314,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
 
 
 def _by_file(row_ids: pa.StructArray) -> Iterator[tuple[str, np.ndarray, pa.BooleanArray]]:
-    """Yield each file of some row ids, the positions of their rows in it, and True for these row ids."""
+    """Yield for each file of the row ids: its name, the rows' positions in it, and a mask of its row ids."""
     files, positions = row_ids.field("file"), row_ids.field("pos")
     for file in files.unique().to_pylist():
         mine = pc.equal(files, file)
@@ -313,16 +322,16 @@ def _by_file(row_ids: pa.StructArray) -> Iterator[tuple[str, np.ndarray, pa.Bool
 
 
 class _VersionMergeSink(_ParquetMergeSink):
-    """Sink of keyed tables: it appends new row versions and tombstones; nothing is read or rewritten.
+    """A sink of keyed tables. It appends new row versions and tombstones; nothing is read or rewritten.
 
     The row id has key and ordering columns, and the other columns of deleted rows. All changes of a key reach one sink.
-    For a key that is both deleted and inserted it writes only the insert (M7), so that an update that keeps the key
-    writes no tombstone. If the inserted row would lose to the deleted one, the tombstone is written too; otherwise the
-    deleted row would reappear.
+    For a key that is both deleted and inserted the sink writes only the insert (M7), so that an update that keeps the
+    key writes no tombstone. If the inserted row would lose to the deleted one, the tombstone is written too; otherwise
+    the deleted row would reappear.
     """
 
     _filling_replaces = True
-    """True when a new row replaces what its key had, so that a tombstone before it is needless."""
+    """True if a new row replaces the key's old row as a whole, so that no tombstone is needed before it."""
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)
@@ -349,7 +358,7 @@ class _VersionMergeSink(_ParquetMergeSink):
         self._filled.append(rows.append_column(_IN_PLACE, self._in_place(page)))
 
     def _in_place(self, page: pa.RecordBatch) -> pa.Array:
-        """Return True for each update that keeps its key: where it is late, the row stays as it was (M9)."""
+        """Return a mask of the updates that keep their key. If such an update is late, the row stays as it was (M9)."""
         operation, row_ids = page.column(len(self._storage)), page.column(len(self._storage) + 2)
         same = as_numpy(pc.equal(operation, pa.scalar(int(Operation.UPDATE_INSERT), operation.type)))
         for column in self._key:
@@ -362,12 +371,12 @@ class _VersionMergeSink(_ParquetMergeSink):
 
     def _identities(self, columns: list[pa.Array]) -> pa.Table:
         """Return key and ordering columns, under their numbers."""
-        # -0.0 equals 0.0 (K2): another writer's file may hold one and the new row the other
+        # -0.0 equals 0.0 (K2): another writer's file may have one of them and the new row the other
         alike = [pc.add(c, pa.scalar(0.0, c.type)) if pa.types.is_floating(c.type) else c for c in columns]
         return pa.table(alike, names=[str(i) for i in range(len(alike))])
 
     def _loses_to_new_row(self, row_ids: pa.StructArray) -> np.ndarray:
-        """Return True for each deleted row whose key a new row takes that wins against it (U1, K4)."""
+        """Return a mask of the deleted rows whose key has a new row that wins against the deleted one (U1, K4)."""
         old = self._identities([self._old(row_ids, i) for i in (*self._key, *self._ordering)])
         new = pa.concat_tables(self._filled)
         names, ordering = old.column_names[: len(self._key)], old.column_names[len(self._key) :]
@@ -376,7 +385,7 @@ class _VersionMergeSink(_ParquetMergeSink):
         late = np.zeros(len(pairs), bool)
         for name in reversed(ordering):
             mine, its = _codes(pairs.column(name), pairs.column(f"{name} new"))
-            if self._spec.descending:  # the number of NULL, which loses all the same, is its own negative
+            if self._spec.descending:  # NULL has the number 0, so it still loses after the change of sign
                 mine, its = -mine, -its
             late = (mine > its) | ((mine == its) & late)
         late &= ~as_numpy(pairs.column(_IN_PLACE))
@@ -389,7 +398,7 @@ class _VersionMergeSink(_ParquetMergeSink):
         if self._filled and self._filling_replaces:
             row_ids = row_ids.filter(as_arrow(~self._loses_to_new_row(row_ids)))
         columns = [self._old(row_ids, i) for i in range(len(self._storage))]
-        marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # not every table has one (U6)
+        marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # refused without a mark (U6)
         for name, value in marks.items():
             column = self._definition.place(name)
             kind = self._definition.columns[column].to_arrow().type
@@ -406,9 +415,10 @@ class _VersionMergeSink(_ParquetMergeSink):
 
 
 class _ColumnMergeSink(_VersionMergeSink):
-    """Sink of tables that fold by column: stores the columns that an update changes, and deletes as hard deletes (M11).
+    """A sink of tables that fold by column. It stores the columns that updates change, and hard deletes (M11).
 
-    The file of hard deletes comes before that of the new rows, since a key that is deleted and inserted starts blank.
+    The file of hard deletes sorts before the file of new rows: if one statement deletes a key and inserts it again, the
+    key starts with the new row alone.
     """
 
     _filling_replaces = False
@@ -439,7 +449,7 @@ class _ColumnMergeSink(_VersionMergeSink):
             self._rows.append_page(self._carried_columns(of_case, self._merge.update_case_columns[number]))
 
     def _carried_columns(self, page: pa.RecordBatch, changed: tuple[str, ...]) -> pa.RecordBatch:
-        """Return rows with only the columns that they carry. A NOT NULL column keeps its value, which is ignored."""
+        """Return rows with NULL in all columns that they do not carry; NOT NULL ones keep a value, which is ignored."""
         carried = carried_columns(self._spec, changed)
         columns = [
             page.column(n)
@@ -454,6 +464,6 @@ class _ColumnMergeSink(_VersionMergeSink):
 
 
 def _codes(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers that compare as the values of two columns of one type do (K2, K3)."""
+    """Return two arrays of numbers that compare as the values of two columns of one type do (K2, K3)."""
     codes = order_codes(pa.chunked_array([*one.chunks, *other.chunks], one.type).combine_chunks())
     return codes[: len(one)], codes[len(one) :]

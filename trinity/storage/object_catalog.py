@@ -1,4 +1,4 @@
-"""A catalog in an object store. There are no folders to make, rename or lock, so names are objects.
+"""Catalogs in an object store. It has no folders to make, rename or lock, so names are objects.
 
 Each table has a folder that no other table ever has, ``<schema>/<table>-<digits>``. So late writes to a dropped table
 never reach another one.
@@ -36,7 +36,7 @@ _TABLES: Final = "_trinity/tables"
 
 
 class ObjectCatalog:
-    """Schemas and tables as objects; see :class:`~trinity.storage.FolderCatalog`."""
+    """The names of a catalog in an object store; :class:`~trinity.storage.FolderCatalog` documents the methods."""
 
     def __init__(self, catalog: str, warehouse: Location) -> None:
         self.catalog = catalog
@@ -130,6 +130,6 @@ class ObjectCatalog:
             raise no_schema(self.catalog, schema, self.list_schemas())
 
     def _keep_schema(self, schema: str) -> None:
-        """Keep a schema from being dropped before a table is in it. Raise SCHEMA_NOT_FOUND."""
+        """Keep a schema from being dropped until a table is in it. Raises SCHEMA_NOT_FOUND."""
         if not self._schemas.open(schema):
             raise no_schema(self.catalog, schema, self.list_schemas())

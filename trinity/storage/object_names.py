@@ -1,10 +1,11 @@
-"""Names in a store with put-if-absent only: each name has a log of numbered objects.
+"""Names in a store that can only put if absent: each name has a log of numbered objects.
 
-The objects are ``<folder>/<name>/<10 digits>``, the name spelled as a folder; the highest number counts. An object with
-JSON says that the name is taken, and by what. An object of at most 32 bytes, a mark of who freed it, says that the name
-is free again. Numbers are put if absent, so one of two concurrent writers wins.
+The objects are ``<folder>/<name>/<10 digits>``, with the name spelled as a folder; the one with the highest number
+counts. An object with JSON says that the name is taken, and by what. An object of at most 32 bytes says that the name
+is free again; its bytes are an id of the writer that freed it. Objects are put if absent, so one of two concurrent
+writers wins.
 
-Names depend on each other: a table's on its schema's. So there are states between, each of which ends with a check:
+A table's name depends on its schema's. So there are two states between free and taken, each of which ends with a check:
 
 =======  ==================  ================  =======================================================================
 state    newest object       readers see       next state
@@ -15,7 +16,7 @@ taken    JSON                a taken name      closing, by who wants to free the
 closing  JSON that says so   a taken name      free, by who closed it; taken, by who takes a name that depends on it
 =======  ==================  ================  =======================================================================
 
-So of two calls that exclude each other one sees the other, before either is done.
+So if two calls exclude each other, at least one of them sees the other before it is done.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from trinity.storage.store import ObjectStore
 
 _KEPT: Final = 1000
 _FREED: Final = 32
-"""Maximum bytes of an object that frees a name. Older ones are empty and do not say who freed it."""
+"""Maximum bytes of an object that frees a name. Those of older releases are empty, without an id."""
 _CLAIM: Final = 16
 """Bytes of an object that claims a name."""
 _CLOSING: Final = "closing"
@@ -52,7 +53,7 @@ class NameLog:
         self._contents: Cache[str, dict[str, Any]] = Cache(_KEPT)  # an object never changes
 
     def taken(self, below: str = "") -> list[str]:
-        """Return the taken names, sorted. Takes one request for a thousand of them.
+        """Return the taken names, sorted. It takes a request for each thousand objects.
 
         Args:
             below: for names of two parts, the first part.
@@ -61,16 +62,16 @@ class NameLog:
         return sorted(name_of(name) or str(self._read(entry)["name"]) for name, entry in found)
 
     def find(self, *name: str) -> Mapping[str, Any] | None:
-        """Return the facts of a taken name; None when it is free. One request, two for facts that are not cached."""
+        """Return the facts of a taken name; None if it is free. It takes a request, and one more for uncached facts."""
         found = self._entry(*name)
         return self._read(found) if _takes(found) else None
 
     def take(self, *name: str, check: Callable[[], object] | None = None, **facts: str) -> None:
-        """Take a name. Raises AlreadyExists when it is taken, also when another writer takes it at this moment.
+        """Take a name. Raises AlreadyExists if it is taken, or if another writer takes it at this moment.
 
         Args:
             name: its parts.
-            check: is called once the name is claimed, and again when :meth:`settle` has withdrawn the claim. Raises an
+            check: called once the name is claimed, and again if :meth:`settle` has withdrawn the claim. It raises an
                 error for a name that must not be taken.
             facts: what :meth:`find` returns.
         """
@@ -79,7 +80,7 @@ class NameLog:
             if check is None:
                 return self._put(name, found, data)
             with suppress(AlreadyExists):  # another writer has claimed or taken it, or withdrawn the claim
-                if _claims(found):  # its own, or another writer's, of whom one takes the name
+                if _claims(found):  # this writer's claim or another's: one of them takes the name
                     check()
                     return self._put(name, found, data)
                 self._put(name, found, secrets.token_hex(_CLAIM // 2).encode(), commits=False)
@@ -103,7 +104,7 @@ class NameLog:
         return False
 
     def free(self, *name: str, **facts: str) -> bool:
-        """Free a name that is taken with these facts. Return False when it is not, or another writer frees it now."""
+        """Free a name that is taken with these facts. Return False if it is not, or if another writer was first."""
         found = self._entry(*name)
         if not (_takes(found) and facts.items() <= self._read(found).items()):
             return False
@@ -114,12 +115,12 @@ class NameLog:
         return True
 
     def close(self, *name: str, check: Callable[[], object]) -> bool:
-        """Free a name that no other depends on. Return False when it is not taken, or another writer frees it.
+        """Free a name on which other names may depend. Return False if it is not taken, or if another writer frees it.
 
         Args:
             name: its parts.
-            check: is called once the name is closing, and again when :meth:`open` has opened it. Raises an error for a
-                name that must stay.
+            check: called once the name is closing, and again if :meth:`open` has opened it. It raises an error for a
+                name that must stay, as others depend on it.
         """
         while _takes(found := self._entry(*name)):
             facts = self._read(found)
@@ -137,7 +138,7 @@ class NameLog:
         return False
 
     def history(self, *spelled: str) -> dict[str, list[Mapping[str, Any] | None]]:
-        """Return the facts with which names were taken, in order; None for each time that they were freed.
+        """Return the history of names: in order, the facts of each time that they were taken, None for each freeing.
 
         Args:
             spelled: the first parts of the names, or all, spelled as folders.
@@ -161,7 +162,7 @@ class NameLog:
         return "/".join((self._folder, *map(folder_name, name)))
 
     def _newest(self, *below: str) -> dict[str, Entry]:
-        """Return spelled name -> its object of the highest number; objects are listed in the order of their numbers."""
+        """Return spelled name -> its object of the highest number, which a listing has last."""
         return {entry.path.split("/")[-2]: entry for entry in self._store.list(self._folder_of(*below))}
 
     def _read(self, entry: Entry) -> dict[str, Any]:

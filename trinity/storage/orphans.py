@@ -10,11 +10,11 @@ from trinity.storage.parquet_sink import is_parquet
 from trinity.storage.store import ObjectStore
 
 CHANGELOG: Final = "_trinity/changelog"
-"""A table's changelog folder, below the table's own. Its files are in no version, and are no orphans."""
+"""A table's changelog folder, below the table's own. No version has its files, and yet they are no orphans."""
 
 
 def delete_around(delete: Callable[[], list[Entry]], forget: Callable[[], bool]) -> list[Entry]:
-    """Delete before and after forgetting versions: on a full disk the commit needs space first.
+    """Delete files, forget versions, and delete again: on a full disk the commit needs the space of the first deletion.
 
     Args:
         delete: deletes the files that no readable version needs, and returns them.
@@ -40,9 +40,9 @@ def delete_orphans(
     Args:
         store: the table's store.
         referenced: absolute paths of all files that a readable version needs.
-        older_than_ms: younger files stay, a statement may be writing them; milliseconds since the epoch.
+        older_than_ms: milliseconds since the epoch; younger files stay, as a statement may be writing them.
         folder: where to look, relative to the store.
-        also: returns True for paths of the format's own files that are deleted likewise.
+        also: returns True for paths of the format's own kinds of files that are deleted in the same way.
 
     Returns:
         the deleted files.

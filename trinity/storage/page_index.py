@@ -1,6 +1,6 @@
 """The page index of a Parquet file: where the pages of each column are, and the bounds of their values.
 
-pyarrow writes it and does not read it. With it some rows are read without the pages of the others.
+pyarrow writes it, but does not read it. With the index single rows are read without the pages of other rows.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from trinity.storage.thrift_compact import Struct, raw_footer, read_struct
 from trinity.storage.thrift_compact import field as of
 
 MOST_BY_PAGE: Final = 0.5
-"""The share of a row group above which reading all of it is faster than reading page by page."""
+"""The share of a row group's rows above which reading the whole group is faster than reading page by page."""
 
 _UNCOMPRESSED: Final = 0
 _PLAIN: Final = 0
 _WIDTHS: Final = {1: 4, 2: 8, 4: 4, 5: 8}
-"""Physical type -> bytes of a value, of numbers."""
+"""Physical type of numbers -> bytes of a value."""
 
 _MOST_FILES: Final = 256
 """Number of files whose indexes the process caches: an index of 200 pages and ten columns has some hundred KB."""
@@ -39,13 +39,13 @@ class ColumnPages:
 
     Attributes:
         name: the column's name in the file.
-        element: its element of the file's schema.
-        meta: the metadata of its chunk.
-        offsets: where each page begins.
+        element: the column's element of the file's schema.
+        meta: the metadata of its column chunk.
+        offsets: the byte at which each page begins.
         sizes: bytes of each page.
         first_rows: number of the first row of each page within the row group.
-        bounds: bytes of its column index; empty where it has none.
-        known: type -> the statistics that were read of it.
+        bounds: the bytes of the column index; empty without one.
+        known: cache: Arrow type -> statistics of each page.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ColumnPages:
 
     @cached_property
     def plain_width(self) -> int:
-        """The bytes of each value, where pages end with their values as they are, and none is NULL; else 0."""
+        """The bytes of a value, if pages end with plain, uncompressed numbers, none of them NULL; else 0."""
         pages, levels = of(self.meta, 13, (0, []))[1], of(of(self.meta, 16, {}), 3, (0, []))[1]
         as_they_are = of(self.meta, 4) == _UNCOMPRESSED and {of(page, 2) for page in pages} == {_PLAIN}
         return _WIDTHS.get(of(self.meta, 1), 0) if as_they_are and levels == [0, of(self.meta, 5)] else 0
@@ -69,7 +69,7 @@ class ColumnPages:
         return np.searchsorted(self.first_rows, rows, "right") - 1
 
     def statistics(self, kind: pa.DataType) -> Sequence[ColumnStats]:
-        """Return the statistics of each page, without bounds for types whose bounds are not understood."""
+        """Return the statistics of each page; without bounds for types whose bounds are not decoded here."""
         if kind not in self.known:
             self.known[kind] = _statistics(self.bounds, kind, len(self.offsets))
         return self.known[kind]
@@ -81,9 +81,9 @@ class PagedGroup:
 
     Attributes:
         path: the file.
-        rows: the number of its rows.
-        chunks: name in the file -> (element of the schema, column chunk), of the columns whose pages are known.
-        read: those whose index has been read.
+        rows: number of rows of the group.
+        chunks: column name in the file -> (element of the schema, column chunk), for columns with a page index.
+        read: cache: column name -> pages, of columns whose index has been read.
     """
 
     path: str
@@ -92,7 +92,7 @@ class PagedGroup:
     read: dict[str, ColumnPages] = field(default_factory=dict, repr=False, compare=False)
 
     def column(self, name: str) -> ColumnPages | None:
-        """Return the pages of a column; None without a page index. Raises what the store raises."""
+        """Return the pages of a column; None without a page index. Raises the store's errors."""
         if name not in self.chunks:
             return None
         if name not in self.read:
@@ -104,7 +104,7 @@ _kept: Final[Cache[str, list[PagedGroup]]] = Cache(_MOST_FILES)
 
 
 def paged_groups(path: str) -> list[PagedGroup]:
-    """Return the row groups of a file. Raises what the store raises."""
+    """Return the row groups of a file. Raises the store's errors."""
     return _kept.get(path, lambda: _read(path))
 
 
@@ -134,7 +134,7 @@ def _pages(path: str, name: str, element: Struct, chunk: Struct) -> ColumnPages:
 
 
 def _flat_columns(schema: Sequence[Struct]) -> dict[int, Struct]:
-    """Return number of a leaf -> its element, of top-level columns that are not nested."""
+    """Return number of a leaf -> its element, for top-level columns that are not nested."""
     found, leaf, at = dict[int, Struct](), 0, 1
     for _ in range(of(schema[0], 5, 0)):
         last = _end(schema, at)
@@ -149,7 +149,7 @@ _REPEATED: Final = 2
 
 
 def _end(schema: Sequence[Struct], at: int) -> int:
-    """Return the offset after an element and all that is within it."""
+    """Return the index behind an element and all elements within it."""
     last = at + 1
     for _ in range(of(schema[at], 5, 0)):
         last = _end(schema, last)

@@ -1,8 +1,8 @@
 """Reads of single rows of a Parquet file: only the pages that hold them are decoded.
 
-pyarrow decodes whole column chunks. So the pages that are wanted, and the dictionary before them, are put together in
-memory as a small Parquet file, whose metadata are the file's own but for offsets and counts. Numbers that are neither
-encoded nor compressed are read where they are.
+pyarrow decodes whole column chunks. So the wanted pages, and the dictionary before them, are put together in memory as
+a small Parquet file. Its metadata are those of the real file, with other offsets and counts. Numbers that are neither
+encoded nor compressed are read directly at their offsets.
 """
 
 from __future__ import annotations
@@ -27,10 +27,17 @@ _MAGIC: Final = b"PAR1"
 def rows_of_pages(
     path: str, in_file: pa.Schema, storage: pa.Schema, group: PagedGroup, rows: np.ndarray
 ) -> pa.RecordBatch | None:
-    """Return the wanted rows of a row group in storage form; None without a page index of every column.
+    """Return the wanted rows of a row group in storage form; None unless every column has a page index.
+
+    Args:
+        path: the file.
+        in_file: its Arrow schema.
+        storage: the wanted columns.
+        group: the row group.
+        rows: numbers of the wanted rows within the group, ascending.
 
     Raises:
-        FileNotFoundError: and pyarrow's errors for a damaged file.
+        FileNotFoundError: there is no file; pyarrow's errors for a damaged one.
     """
     if not len(rows):
         return pa.RecordBatch.from_pylist([], schema=storage)
@@ -66,7 +73,7 @@ def _values(file: Any, column: ColumnPages, kind: pa.DataType, all_rows: int, ro
 
 
 _GAP: Final = 4096
-"""Bytes: gap up to which two reads are merged, as one system call more costs as much."""
+"""Largest gap in bytes between two reads that are merged into one: a further system call costs as much."""
 
 
 def _bits(kind: pa.DataType) -> int:
@@ -75,7 +82,7 @@ def _bits(kind: pa.DataType) -> int:
 
 
 def _plain_values(file: Any, column: ColumnPages, width: int, all_rows: int, rows: np.ndarray) -> np.ndarray:
-    """Return integers of so many bytes, which are the last ones of each page."""
+    """Return plain values as integers of ``width`` bytes. The values are the last bytes of each page."""
     counts = np.diff(np.append(column.first_rows, all_rows))
     starts = column.offsets + column.sizes - width * (counts + column.first_rows)
     byte_offsets = starts[column.pages_of(rows)] + width * rows
@@ -87,7 +94,7 @@ def _plain_values(file: Any, column: ColumnPages, width: int, all_rows: int, row
         data = file.read_at(size, int(byte_offsets[first]))
         if len(data) < size:
             raise OSError(f"it ends within column '{column.name}'")
-        found[first:behind] = np.ndarray(size - width + 1, kind, data, strides=1)[mine]  # a value begins anywhere
+        found[first:behind] = np.ndarray(size - width + 1, kind, data, strides=1)[mine]  # values need not be aligned
     return found
 
 
@@ -116,14 +123,14 @@ def _small_file(file: Any, column: ColumnPages, pages: np.ndarray, rows: int) ->
 
 
 def _footer(column: ColumnPages, first: int, dictionary: int, size: int, rows: int) -> bytes:
-    """Return the footer of a file with some pages.
+    """Return the footer of a file with some pages of a column.
 
     Args:
         column: the column.
-        first: where the bytes of its dictionary and pages begin.
-        dictionary: how many bytes the dictionary has; 0 without one.
-        size: how many they are together.
-        rows: how many rows the pages have.
+        first: byte at which its dictionary, or without one its first page, begins.
+        dictionary: bytes of the dictionary; 0 without one.
+        size: bytes of dictionary and pages together.
+        rows: number of rows in the pages.
     """
     meta: Struct = {number: column.meta[number] for number in (1, 2, 3, 4, 6)}
     if dictionary:
@@ -144,7 +151,7 @@ def _footer(column: ColumnPages, first: int, dictionary: int, size: int, rows: i
 
 
 def _runs(column: ColumnPages, pages: np.ndarray) -> Sequence[tuple[int, int]]:
-    """Return (first, last) of pages that lie side by side."""
+    """Return (first, last) of each run of pages that lie side by side in the file."""
     breaks = np.flatnonzero(np.diff(pages) > 1)
     firsts, lasts = np.append(0, breaks + 1), np.append(breaks, len(pages) - 1)
     return list(zip(pages[firsts].tolist(), pages[lasts].tolist(), strict=True))

@@ -28,7 +28,7 @@ from trinity.storage.store import ObjectStore
 
 _PAGE_ROWS: Final = 65_536
 _MOST_CHUNKS: Final = 2_000
-"""Column chunks of a file whose page index is worth a look: its footer is read in Python."""
+"""The page index of a file with more column chunks is not used, as its footer is decoded in Python."""
 _R = TypeVar("_R")
 
 
@@ -53,7 +53,7 @@ def _opened(path: str, way: Callable[..., _R]) -> _R:
 
 
 def rows_in(file: DataFile) -> int:
-    """Return the number of a file's rows, deleted ones too. Raises as :func:`open_parquet`, if its footer tells it."""
+    """Return the number of a file's rows, deleted ones too. Raises as :func:`open_parquet`, if the footer is read."""
     return file.rows if file.rows_known else _counts.get(file.path, lambda: parquet_footer(file.path).num_rows)
 
 
@@ -63,8 +63,8 @@ _counts: Final[Cache[str, int]] = Cache(100_000)
 def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a data file, page by page, in storage form; a column that the file lacks is NULL.
 
-    Raises:
-        FileNotFoundError: and pyarrow's errors, as :func:`open_parquet`, with the first page.
+    Raises, with the first page:
+        FileNotFoundError: there is no file; pyarrow's errors for a damaged one.
     """
     with open_parquet(path) as file:
         yield from _pages(path, file, storage, range(file.num_row_groups), most_rows)
@@ -82,8 +82,8 @@ def stored_row_groups(
         path: the file.
         storage: the wanted columns.
         wanted: chooses row groups by the footer.
-        rows_wanted: chooses rows of such a row group by its schema, its page index and the position of its first row,
-            ascending; or returns None for all.
+        rows_wanted: chooses rows of such a row group, by the file's schema, the group's page index and the position of
+            the group's first row. It returns row numbers within the group, ascending, or None for all rows.
     """
     with open_parquet(path) as file:
         footer = file.metadata
@@ -102,7 +102,10 @@ def stored_row_groups(
 
 
 def stored_rows(path: str, storage: pa.Schema, positions: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """Yield some rows of a data file, few ones by their pages alone. Raises as :func:`stored_pages`."""
+    """Yield the rows at some positions, ascending, of a data file. Few rows are read by their pages alone.
+
+    Raises as :func:`stored_pages`.
+    """
 
     def groups(footer: pq.FileMetaData) -> list[int]:
         ends = np.cumsum([footer.row_group(group).num_rows for group in range(footer.num_row_groups)])
@@ -113,7 +116,7 @@ def stored_rows(path: str, storage: pa.Schema, positions: np.ndarray) -> Iterato
         mine = _between(positions, first, first + group.rows) - first
         return mine if len(mine) <= group.rows * MOST_BY_PAGE else None
 
-    # a bucket is asked for few large parts sooner than for many small ones
+    # in a bucket few large reads are faster than many small ones
     by_page = within if ObjectStore(path).location.on_disk else None
     for found, page in stored_row_groups(path, storage, groups, by_page):
         if isinstance(found, slice):
@@ -147,7 +150,10 @@ _MARKS: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyIN
 _VERSION: Final = b"org.apache.spark.version"
 _DAY: Final = dt.date(1582, 10, 15)
 _MOMENT: Final = dt.datetime(1900, 1, 1)
-"""The first values that both calendars have alike; local times of places changed until then."""
+"""The first instant from which Spark's conversion changes nothing: before, the zones of the calendars differ, too.
+
+From :data:`_DAY` on both calendars have the same days.
+"""
 
 
 class OldDays(TrinityError):
@@ -162,7 +168,7 @@ def _is_julian(footer: pq.FileMetaData) -> bool:
 
 
 def _check_days(path: str, column: str, values: pa.Array) -> None:
-    """Refuse days and times of a Julian file that are others in today's calendar.
+    """Refuse dates and timestamps of a Julian file that differ from those of today's calendar.
 
     Raises:
         OldDays: NOT_SUPPORTED naming the file and the column.
@@ -180,7 +186,7 @@ def _check_days(path: str, column: str, values: pa.Array) -> None:
 
 
 def _parts(values: pa.Array) -> Iterator[pa.Array]:
-    """Yield the days and times within a column."""
+    """Yield the arrays of dates and timestamps within a column."""
     kind = values.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         yield values
@@ -196,7 +202,7 @@ def _parts(values: pa.Array) -> Iterator[pa.Array]:
 
 @contextmanager
 def reporting_unreadable_file(path: str) -> Iterator[None]:
-    """Raise BAD_DATA for a data file that is missing or damaged, or else what its store or the system lacks."""
+    """Raise BAD_DATA for a data file that is missing or damaged; other errors for trouble of the store or system."""
     try:
         yield
     except FileNotFoundError as error:
@@ -207,7 +213,7 @@ def reporting_unreadable_file(path: str) -> Iterator[None]:
 
 
 def check_not_missing(files: Iterable[DataFile]) -> None:
-    """Ask for each file before a plan is made that opens them. Raises BAD_DATA naming the file that is missing."""
+    """Check that files exist, before a plan is made that opens them. Raises BAD_DATA naming a missing file."""
     for file in files:
         if not ObjectStore(file.path).exists(""):
             raise missing_file(file.path)
@@ -228,14 +234,14 @@ _T = TypeVar("_T")
 
 
 def read_ahead(items: Iterable[_T]) -> Iterator[_T]:
-    """Yield some items, of which a thread has the next few ready. Raises what they raise."""
+    """Yield the items of an iterable; a thread computes the next few ahead. Raises the iterable's errors."""
     source = iter(items)
     for found in takewhile(bool, results_ahead(repeat(lambda: list(islice(source, 1))), 1, _MOST_AHEAD)):
         yield from found
 
 
 def results_ahead(parts: Iterable[Callable[[], _T]], threads: int, ahead: int) -> Iterator[_T]:
-    """Yield the results of the parts in their order, computed ahead by threads. Raises what a part raises.
+    """Yield the results of the parts in their order, computed ahead by threads. Raises the parts' errors.
 
     Closing the iterator early does not join the threads: a finalizer may run in a starting thread, and deadlock.
     """

@@ -26,16 +26,17 @@ ROW_GROUP_BYTES: Final = Limit(128 * 1024 * 1024)
 """Either limit closes a row group. One row group per Arrow batch would make files a tenth larger."""
 
 PAGE_ROWS: Final = Limit(5_000)
-"""Rows in a page of a sorted file. A look-up decodes one page per key; with 2,000 a scan takes a fifth longer."""
+"""Rows in a page of a sorted file. A look-up decodes one page per key; with pages of 2,000 a scan takes 20 % longer."""
 
 _SAMPLE: Final = 10_000
 LARGE_BYTES: Final = Limit(16 * 1024 * 1024)
-"""Bytes of a row group, not encoded, from which its file is compressed and has pages as a base file."""
+"""Bytes in Arrow of a first row group from which a file is written like a base file: with codecs and a page index."""
 _WORTH: Final = 0.8
-"""The share of its bytes to which Snappy must reduce a column; else a scan is faster without Snappy."""
+"""Snappy is used for a column only if it shrinks to this share of its bytes; else a scan is faster without Snappy."""
 OWN_ENDING: Final = ".trinity"
-"""The ending of Parquet files in a table's folder that hold no rows of it: tombstones, positions of deleted rows,
-changes. Other readers of the folder take every ``.parquet`` file for rows; older releases used that ending here too."""
+"""The ending of Parquet files in a table's folder that hold none of its rows, but tombstones, positions of deleted
+rows, or changes. Other readers take every ``.parquet`` file of the folder for rows. Older releases used ``.parquet``
+here too."""
 _ENDINGS: Final = (".parquet", OWN_ENDING)
 _SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.(parquet|trinity)")
 _SPARK: Final = b"org.apache.spark.version"
@@ -53,7 +54,7 @@ class SinkFile:
 
     Attributes:
         attempt: see :func:`attempt_id`.
-        number: counts the files of a sink that writes several; None for one that writes one.
+        number: position among the files of a sink that writes several; None for a sink that writes one.
         folder: folder of the file's partition, relative to the target's.
         partition: its partition values.
     """
@@ -67,7 +68,7 @@ class SinkFile:
 def file_name(target: WriteTarget, sink: SinkId, file: SinkFile) -> str:
     """Return the name of a sink's file.
 
-    Names sort in the arrival order of the commit; by the last part Spark recognises a bucket.
+    Names sort in the arrival order of the commit. By the part with the bucket's number Spark recognises buckets.
     """
     number = f"-{file.number:06d}" if file.number is not None else ""
     bucket = f"_{sink.bucket.index:05d}.c000" if sink.bucket else ""
@@ -85,7 +86,7 @@ def is_sink_file(name: str) -> bool:
 
 
 class ParquetPageSink(PageSink):
-    """Writes pages to one Parquet file, opened by the first row group.
+    """A sink that writes pages to one Parquet file, which the first row group opens.
 
     Args:
         target: where and how to write.
@@ -127,7 +128,7 @@ class ParquetPageSink(PageSink):
         return self._writer is not None
 
     def finish(self) -> list[bytes]:
-        """Close the file and return its fragment; without rows there is no file and no fragment."""
+        """Close the file and return its fragment. Without rows there is no file and no fragment."""
         fragments = self.close()
         if fragments:
             sync_folders_of(self._target, [self.path])
@@ -136,7 +137,7 @@ class ParquetPageSink(PageSink):
     def close(self) -> list[bytes]:
         """Close the file and return its fragment. Syncs the file as :attr:`WriteTarget.sync` says, but not its folder.
 
-        When the store refuses a key that can be renewed, a file of one row group is written again.
+        If the store refuses a key that can be renewed, a file that has not been opened yet is written again.
         """
         if self._writer is not None or self._store.on_disk or not is_granted(self._store.location):
             return self._close()
@@ -167,12 +168,12 @@ class ParquetPageSink(PageSink):
                 self._store.delete([self._name])
 
     def _leave(self) -> bool:
-        """Close an unfinished file; return whether there was one."""
+        """Close an unfinished file without its footer; return whether there was one."""
         writer, self._writer = self._writer, None
         self._footers.clear()
         if writer is None:
             return False
-        # a RuntimeError: after a write that failed there is no footer to collect
+        # the RuntimeError is pyarrow's: after a failed write there is no footer to collect
         with contextlib.suppress(OSError, pa.ArrowException, RuntimeError):
             writer.close()
         return True
@@ -205,19 +206,19 @@ class ParquetPageSink(PageSink):
 
 
 def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, Any]:
-    """Return how pyarrow writes a file.
+    """Return pyarrow's options for writing a file.
 
     Args:
-        first: its first rows.
+        first: the rows of its first row group.
         schema: its schema.
-        tier: what the file is.
+        tier: its tier.
     """
     leaves = _leaves(schema)
     columns = dict(zip(first.schema.names, first.columns, strict=True))
     dictionaries = [path for path in leaves if path not in columns or _repeats(columns[path])]
     lasts = tier is Tier.BASE or first.nbytes >= LARGE_BYTES.value
     return {
-        # a commit of few rows is read few times, and costs what its bytes cost
+        # files of few rows are soon compacted: for them it is not worth choosing codecs
         "compression": _codecs(first, dictionaries) if lasts else "snappy",
         "store_decimal_as_integer": True,
         "use_dictionary": dictionaries,
@@ -230,7 +231,7 @@ def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, 
 
 
 def described(target: WriteTarget, sink: SinkId, file: SinkFile, footer: pq.FileMetaData) -> DataFile:
-    """Return what a sink reports of a file that it has written."""
+    """Return a written file as its sink reports it."""
     store = ObjectStore(target.folder)
     path = store.path("/".join(filter(None, [file.folder, file_name(target, sink, file)])))
     about = store.stat(path)
@@ -273,16 +274,16 @@ def _leaves(storage: pa.Schema) -> dict[str, str]:
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
-    """Return whether a dictionary is worth its bytes: not for a column whose first values hardly repeat.
+    """Return whether a dictionary is worth its bytes: False for a column whose first values hardly repeat.
 
-    Arrow keeps a dictionary until it is full. If all values differ, that costs a quarter more than plain values.
+    Arrow uses a dictionary until it is full. If all values differ, that takes a quarter more bytes than plain values.
     """
     sample = column.slice(0, _SAMPLE)
     return bool(pc.count_distinct(sample, mode="all").as_py() <= len(sample) // 2)
 
 
 def _codecs(rows: pa.Table, dictionaries: Sequence[str]) -> dict[str, str]:
-    """Return path -> codec of every stored column: Snappy, or none where the first page hardly shrinks by it."""
+    """Return path -> codec of every stored column: Snappy, or none if Snappy hardly shrinks its first page."""
     footers: list[pq.FileMetaData] = []
     with pq.ParquetWriter(
         pa.BufferOutputStream(),
@@ -312,10 +313,10 @@ def _column_sizes(footer: pq.FileMetaData) -> dict[str, int]:
 def footer_statistics(
     footer: pq.FileMetaData, columns: Sequence[str], group: int | None = None
 ) -> dict[str, ColumnStats]:
-    """Return statistics of top-level columns, from the footer's row groups, or from one of them.
+    """Return statistics of top-level columns, from all row groups of a footer, or from row group ``group``.
 
-    Left out are bounds that Python cannot hold (years beyond 1 to 9999), and dates and timestamps of files that Spark
-    wrote by the Julian calendar, as their metadata say.
+    Bounds that Python cannot hold (years beyond 1 to 9999) are left out. So are bounds of dates and timestamps in files
+    that Spark wrote by the Julian calendar, which shows in their metadata.
     """
     julian = _LEGACY_CALENDAR in (footer.metadata or {}) or (footer.metadata or {}).get(_SPARK, b"3") < b"3"
     wanted = {
@@ -349,7 +350,7 @@ def _bound(chunk: Any, side: str) -> Any:
 
 
 class file_errors:
-    """Maps errors of the operating system and of stores to Trinity's; for a file that is gone TRANSACTION_CONFLICT."""
+    """A context of a write that maps errors of system and store to TrinityErrors; a missing file is a conflict."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -372,9 +373,9 @@ class file_errors:
 
 # -- rows in the form of files ------------------------------------------------------------------------------
 #
-# Within columns a format may call for NOT NULL. In storage schemas all nested fields are nullable, since in Arrow a
-# NULL struct has NULL in its fields. Files declare them as the format says, and have some value that nobody sees in a
-# field of a NULL struct.
+# A format may require NOT NULL for fields within columns. In storage schemas all nested fields are nullable, since in
+# Arrow a NULL struct has NULL in its fields. Files declare the fields as the format requires. There a field of a NULL
+# struct has some value, which nobody sees.
 
 REQUIRED: Final = {b"trinity.required": b"true"}
 """Metadata of a nested field in a storage schema that is NOT NULL in files."""
@@ -404,7 +405,7 @@ def as_in_file(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows of a storage schema in the form of files.
 
     Raises:
-        TrinityError: CONSTRAINT_VIOLATION for NULL in rows that are older than a NOT NULL of another engine.
+        TrinityError: CONSTRAINT_VIOLATION for NULL in older rows, where another engine has since added NOT NULL.
     """
     if rows.schema.types == schema.types:
         return rows

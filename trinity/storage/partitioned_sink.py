@@ -1,4 +1,4 @@
-"""The sink of a partitioned table: it splits pages, and writes each partition to files of its own."""
+"""The sink of a partitioned table, which splits pages, and writes each partition to files of its own."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ def identity_only(definition: TableDefinition, format_name: str) -> None:
 
 
 class PartitionedPageSink(PageSink):
-    """Writes each partition's rows to files of its own; rows may arrive in any order.
+    """A sink that writes each partition's rows to files of their own; rows may arrive in any order.
 
     Args:
         target: where and how to write.
         sink: identifies the sink.
         values: returns the partition values of a page.
-        most_buffered: bytes that are buffered for all partitions; above, the largest buffer is written out.
-        most_open: files that are kept open; above, the one opened first is finished, and its partition gets a new one.
+        most_buffered: bytes that are buffered for all partitions; beyond that the largest buffer is written out.
+        most_open: number of files that are kept open; beyond that the file opened first is finished, and its partition
+            gets another file.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class PartitionedPageSink(PageSink):
         self._fragments: list[bytes] = []
 
     def append_page(self, page: pa.RecordBatch) -> None:
-        """Give every row to the sink of its partition, in order; write out when too much is buffered."""
+        """Give every row to the sink of its partition, in order; write buffers out if too much is buffered."""
         if page.num_rows == 0:
             return
         for partition, rows in _split(page, self._values(page)):
@@ -120,7 +121,7 @@ def _split(page: pa.RecordBatch, values: pa.RecordBatch) -> Iterator[tuple[dict[
     for count in pc.value_counts(codes.take(order)).field("counts").to_pylist():
         rows = order.slice(begin, count)
         begin += count
-        # taken, not sliced: a slice that waits in a buffer would keep the whole page in memory
+        # copied by `take`: a slice that waits in a buffer would keep the whole page in memory
         yield _python_values(values, rows[0].as_py()), page if count == page.num_rows else page.take(rows)
 
 
@@ -130,7 +131,7 @@ def _codes(values: pa.RecordBatch) -> pa.Array:
     for column in values.columns:
         encoded = column.dictionary_encode(null_encoding="encode")
         part = encoded.indices.cast(pa.int64())
-        # encoded anew each time, so that the product stays below the square of the page's rows
+        # encoded again after each column, so that no product exceeds the square of the page's number of rows
         both = part if codes is None else pc.add(pc.multiply(codes, len(encoded.dictionary)), part)
         codes = both.dictionary_encode().indices.cast(pa.int64())
     assert codes is not None

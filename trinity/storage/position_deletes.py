@@ -1,7 +1,8 @@
 """Deleted rows as Parquet files of positions, in the layout of Iceberg's position delete files.
 
-For formats that have no such files. Each row is (``file_path``, ``pos``): a data file, and the position of a deleted
-row in it. A file that Trinity writes has all positions of one data file, in order; a later one replaces it.
+They are for formats without files of this kind. Each row is (``file_path``, ``pos``): a data file, and the position of
+a deleted row in it. A file that Trinity writes has all positions of one data file, in order; a later one replaces it.
+Also the encoding of Delta's deletion vectors.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class PositionDeletes(Deletes):
 
     Attributes:
         files: absolute paths of the files.
-        of: the data file as they name it; None for files about one data file only.
+        of: the data file's name in these files; None if they are about this data file only.
     """
 
     files: tuple[str, ...]
@@ -86,16 +87,16 @@ class PositionDeletes(Deletes):
 
 
 def with_earlier(file: DataFile, positions: pa.Int64Array) -> np.ndarray:
-    """Return positions together with those deleted in the file before, ascending, each once."""
+    """Return positions together with those that are deleted in the file already, ascending, each once."""
     before = [] if file.deletes is None else [as_numpy(file.deletes.positions())]
     return np.unique(np.concatenate([*before, as_numpy(positions)]))
 
 
 def named_files(path: str) -> dict[str, int]:
-    """Return data file -> number of its rows in a file of positions.
+    """Return data file -> number of its deleted rows in a file of positions.
 
     Raises:
-        TrinityError: BAD_DATA when it is missing or corrupt.
+        TrinityError: BAD_DATA for a file that is missing or corrupt.
     """
     try:
         with open_parquet(path) as file:
@@ -137,7 +138,7 @@ def deletes_of_fragments(fragments: Sequence[bytes]) -> list[DeletesFragment]:
     found: dict[str, DeletesFragment] = {}
     for data in map(json.loads, fragments):
         new = DeletesFragment(data["of"], PositionDeletes(data["rows"], (data["path"],)), data["size"])
-        if (other := found.get(new.of)) is not None:  # both have the earlier positions
+        if (other := found.get(new.of)) is not None:  # two sinks deleted rows of this file
             both = PositionDeletes(0, (*other.deletes.paths, *new.deletes.paths))
             new = DeletesFragment(new.of, replace(both, rows=len(both.positions())), other.size + new.size)
         found[new.of] = new
@@ -145,7 +146,7 @@ def deletes_of_fragments(fragments: Sequence[bytes]) -> list[DeletesFragment]:
 
 
 class PositionDeleteSink(DeleteSink):
-    """Writes a file of positions for each data file."""
+    """A sink that writes a file of positions for each data file."""
 
     encoding: ClassVar[str] = "DELTA_BINARY_PACKED"
     """Parquet's encoding of the positions: about a byte each."""
@@ -207,7 +208,7 @@ class PositionDeleteSink(DeleteSink):
 
 
 FRAME: Final = 8
-"""Bytes around a vector in a file."""
+"""Bytes around a deletion vector in a file: its length before it, its checksum after it."""
 _MAGIC: Final = struct.pack("<I", 1681511377)
 """The first bytes of a vector."""
 
@@ -222,7 +223,7 @@ def vector_of(positions: np.ndarray) -> bytes:
 
 
 def in_frame(vector: bytes) -> bytes:
-    """Return a vector as it lies in a file."""
+    """Return a deletion vector with its frame, as it lies in a file."""
     return len(vector).to_bytes(4, "big") + vector + zlib.crc32(vector).to_bytes(4, "big")
 
 
@@ -236,12 +237,12 @@ def positions_in(vector: bytes) -> np.ndarray:
 
 
 def positions_in_file(path: str, offset: int, size: int) -> np.ndarray:
-    """Return the positions of a vector in a file.
+    """Return the positions of a deletion vector in a file.
 
     Args:
         path: the file.
-        offset: where the vector begins with its frame.
-        size: its bytes, without the frame.
+        offset: byte at which the vector's frame begins.
+        size: bytes of the vector, without the frame.
 
     Raises:
         TrinityError: BAD_DATA for a file that is missing or damaged.

@@ -1,4 +1,4 @@
-"""The versions that a restore, a vacuum and a repair find: what is still there, and what may be lost (L10)."""
+"""The readable versions of a table, as a restore, a vacuum and a repair need them (L10)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from trinity.storage.store import ObjectStore
 
 
 def check_still_there(table: TableHandle, files: Iterable[DataFile], live: Iterable[DataFile]) -> None:
-    """Check that the files of an earlier version are there, before it becomes the newest one again.
+    """Check that the files of an earlier version exist, before it becomes the newest one again.
 
     Args:
         table: the table, pinned to the version.
-        files: its files, those of the sidecar among them.
-        live: the files of the newest version, which are there.
+        files: the version's files, with those of the sidecar.
+        live: the files of the newest version, which are known to exist.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS naming one that is gone.
+        TrinityError: INVALID_ARGUMENTS naming a missing file.
     """
     store, known = ObjectStore(table.location), {path for file in live for path in file.needs}
     for path in dict.fromkeys(path for file in files for path in file.needs):
@@ -42,7 +42,7 @@ def no_readable_version(table: TableHandle) -> TrinityError:
 
 
 def oldest_needed(history: Sequence[HistoryEntry], older_than_ms: int) -> int:
-    """Return the oldest version that a vacuum keeps: the one that was the newest at that time (L10)."""
+    """Return the oldest version that a vacuum keeps: the newest one at ``older_than_ms`` since the epoch (L10)."""
     kept = [entry for entry, following in pairwise(history) if following.timestamp_ms > older_than_ms]
     return (kept[0] if kept else history[-1]).version
 
@@ -65,7 +65,7 @@ def newest_readable(
         is_damaged: returns whether an unreadable version is damaged itself, and not only built on a damaged one.
 
     Raises:
-        TrinityError: BAD_DATA when no version can be read; any other error of ``read``, since the version may be whole.
+        TrinityError: BAD_DATA if no version can be read; any other error of ``read``, as the version may be undamaged.
     """
     lost: list[LostCommit] = []
     for number in range(newest, -1, -1):
@@ -91,7 +91,7 @@ def repair_preview(
         dry_run: True to change nothing.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS without that confirmation, saying what would be lost.
+        TrinityError: INVALID_ARGUMENTS without that confirmation, naming the commits that would be lost.
     """
     if dry_run or not lost:
         return RepairResult(back_to, skipped=not lost, back_to=back_to, lost=tuple(lost))

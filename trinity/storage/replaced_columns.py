@@ -1,6 +1,6 @@
-"""Parquet files made of others, some of whose columns are replaced: the bytes of all other columns are copied.
+"""Copies of Parquet files in which some columns are replaced, while the bytes of all other columns are copied.
 
-So an UPDATE decodes and encodes the columns that it sets alone. Rows keep their positions.
+So an UPDATE decodes and encodes only the columns that it sets. Rows keep their positions.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ _MAGIC: Final = b"PAR1"
 _AT_ONCE: Final = 8 * 1024 * 1024
 """Bytes that are copied at once."""
 _MOST_BYTES: Final = 512 * 1024 * 1024
-"""Bytes of a row group, decoded, beyond which it is not held at once."""
+"""A file is not copied if a row group has more bytes decoded, as each is held in memory as a whole."""
 _MOST_CHUNKS: Final = 2_000
-"""Column chunks of a file whose footer is read and written in Python."""
+"""A file with more column chunks is not copied, as its footer is read and written in Python."""
 _SAME: Final = (2, 5, 6, 7)
-"""Fields of a footer that say how a file is read: its schema, Arrow's, the writer, the order of bounds."""
+"""Fields of a footer that say how a file is read: schema, Arrow's schema, writer, order of bounds."""
 _OFFSETS: Final = (9, 10, 11)
-"""Fields of a column chunk's metadata: where pages, index page and dictionary are."""
+"""Fields of a column chunk's metadata: offsets of pages, index page and dictionary."""
 _BLOOM: Final = (14, 15)
 Replacement = Callable[[int, pa.Table], pa.Table]
-"""Returns the new columns of a row group, given the position of its first row and the stored ones, in storage form."""
+"""A function from the position of a row group's first row, and its stored columns, to the new columns."""
 
 
 def with_replaced_columns(
     target: WriteTarget, sink: SinkId, source: str, columns: pa.Schema, replacement: Replacement, threads: int
 ) -> DataFile | None:
-    """Copy a file with some columns replaced; return None for a file that sinks would write differently today.
+    """Copy a file with some columns replaced; return None if sinks would write such a file differently today.
 
     Args:
         target: where and how to write.
         sink: identifies the sink.
-        source: the other file.
-        columns: those that are replaced, as the target stores them.
-        replacement: makes them.
+        source: path of the file to copy.
+        columns: the replaced columns, as the target stores them.
+        replacement: makes the new columns.
         threads: how many row groups are decoded and encoded side by side.
 
     Raises:
-        TrinityError: BAD_DATA naming the other file, what the replacement raises, and as a sink does.
+        TrinityError: BAD_DATA naming the source; errors of ``replacement``; a sink's errors.
     """
     store = ObjectStore(source)
     with reporting_unreadable_file(source):
@@ -108,13 +108,13 @@ def _written(target: WriteTarget, sink: SinkId, copy: _Copy) -> DataFile:
 
 @dataclass
 class _Copy:
-    """The bytes of the new file, in order.
+    """A copy of a file, as the bytes of the new file in order.
 
     Attributes:
-        source: path of the other file.
-        opened: it, opened.
+        source: path of the source.
+        opened: the source, opened.
         footer: its footer.
-        columns, replacement, sink, threads: as of :func:`with_replaced_columns`.
+        columns, replacement, sink, threads: arguments of :func:`with_replaced_columns`.
         at: bytes made so far.
     """
 
@@ -128,7 +128,7 @@ class _Copy:
     at: int = 0
 
     def parts(self) -> Iterator[bytes]:
-        """Yield the parts. Raises what reading and the replacement raise."""
+        """Yield the bytes of the new file in parts. Raises errors of the reads and of ``replacement``."""
         yield self._counted(_MAGIC)
         groups: list[Struct] = []
         moved: list[_Moved] = []
@@ -171,7 +171,7 @@ class _Copy:
             first += of(group, 3)
 
     def _encoded_columns(self, number: int, first: int) -> tuple[Any, Mapping[tuple[bytes, ...], Struct]]:
-        """Return a file of one row group with the new columns, and path of a column -> its chunk there."""
+        """Return a file in memory with the new columns of a row group, and path of a column -> its chunk there."""
         with reporting_unreadable_file(self.source):
             pages = [page for _, page in stored_row_groups(self.source, self.columns, lambda _: [number])]
         rows = self.replacement(first, pa.Table.from_batches(pages, self.columns))
@@ -188,9 +188,9 @@ class _Moved:
     """A column chunk at its new offset.
 
     Args:
-        file: where its bytes are.
-        chunk: its metadata there.
-        at: its new offset.
+        file: the file that has its bytes.
+        chunk: its metadata in that file.
+        at: its offset in the new file.
     """
 
     def __init__(self, file: Any, chunk: Struct, at: int) -> None:
@@ -204,13 +204,13 @@ class _Moved:
         self.struct: Struct = {2: chunk[2], 3: (STRUCT, {**kept, **shifted})}
 
     def bounds(self, at: int, read: Callable[[Any, int, int], bytes]) -> Iterator[bytes]:
-        """Yield the bytes of its column index, if it has one, which is placed."""
+        """Yield the bytes of its column index, if it has one, and note ``at`` as the index's offset."""
         if of(self.chunk, 6):
             self.struct.update({6: (I64, at), 7: self.chunk[7]})
             yield read(self.file, of(self.chunk, 6), of(self.chunk, 7))
 
     def pages(self, at: int, read: Callable[[Any, int, int], bytes]) -> Iterator[bytes]:
-        """Yield the bytes of its offset index, if it has one, which is placed."""
+        """Yield the bytes of its offset index, if it has one, and note ``at`` as the index's offset."""
         if of(self.chunk, 4):
             index = read_struct(read(self.file, of(self.chunk, 4), of(self.chunk, 5)))
             for page in of(index, 1)[1]:

@@ -25,7 +25,7 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 AMAZON_SDK: Final = "2.29.52"
 """The version of Amazon's SDK for Java."""
 _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
-S3A_PATIENCE: Final = {  # four times at most, six where a store throttles; S3A makes fifteen seconds of five
+S3A_PATIENCE: Final = {  # four attempts at most, six if a store throttles; S3A turns a timeout of 5 s into 15 s
     "attempts.maximum": "0",  # retries of Amazon's client within each attempt of S3A
     "retry.limit": "3",
     "retry.throttle.limit": "5",
@@ -37,7 +37,7 @@ LONGEST_COPY: Final = Limit(5 * 2**30)
 """Bytes of the largest object that one request can copy."""
 ARROW_SILENCE_S: Final = Limit(5)
 _ARROW_ATTEMPTS: Final = 4
-"""Limits of Arrow's client, which has no time limit over all attempts: half a minute, with pauses."""
+"""Limits of Arrow's client: seconds without an answer, and attempts. With pauses they make half a minute."""
 _CREDENTIALS: Final = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
 
 
@@ -79,7 +79,7 @@ class S3Options(StoreOptions):
 
     @property
     def service(self) -> str:
-        """The service, for messages."""
+        """The name of the service, for messages."""
         return self.resolved().endpoint or f"Amazon S3 in {self.resolved().region or 'us-east-1'}"
 
     def without_keys(self) -> S3Options:
@@ -154,7 +154,7 @@ class S3(StoreKind[S3Options]):
             ),
         ),
         settings={
-            # the SDK's modules that S3A needs have 18 MB, the bundle of all of them 640; the others Spark has
+            # the SDK's modules that S3A needs have 18 MB, the bundle of all modules 640 MB; Spark has the other JARs
             "spark.jars.excludes": "software.amazon.awssdk:bundle,org.apache.hadoop:hadoop-client-api,"
             "org.apache.hadoop:hadoop-client-runtime,org.slf4j:slf4j-api,io.netty:*,commons-logging:commons-logging"
         },

@@ -1,4 +1,4 @@
-"""The sinks of a statement: where they write, the columns whose bounds they keep, stamps, and what makes them.
+"""The provider of a statement's sinks, and their targets: folder, columns with bounds, stamps.
 
 Rows of keyed tables are stamped in formats whose files other engines may rewrite (L3).
 """
@@ -33,7 +33,7 @@ from trinity.storage.partitioned_sink import PartitionedPageSink
 from trinity.storage.position_deletes import PositionDeleteSink
 
 _MOST_STATISTICS: Final = 32
-"""As many as Delta keeps by default."""
+"""How many columns of a plain table have bounds: as many as Delta keeps by default."""
 _STAMPS: Final = pa.field(STAMP, pa.int64())
 
 
@@ -51,7 +51,7 @@ def write_target(
         folder: folder for new files, absolute.
         definition: the table.
         storage: physical Arrow schema of the files.
-        statistics: physical columns whose bounds go into fragments; by default those that merging needs.
+        statistics: physical columns whose bounds go into fragments; by default those of :func:`statistics_columns`.
         statement: prefix of the names of its files; by default a new one.
     """
     return WriteTarget(
@@ -65,10 +65,10 @@ def write_target(
 
 
 def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
-    """Return the columns whose bounds every file keeps: by them reads and row changes skip files.
+    """Return the columns whose bounds are kept for every file, so that reads and row changes skip files.
 
-    For a keyed table these are the key, the ordering and what its fold asks for. For a plain one they are the first
-    primitive columns, since a statement finds its rows by any column.
+    For a keyed table these are the key, the ordering columns and further columns that its fold needs. For a plain table
+    they are the first primitive columns, since statements find rows by any column.
     """
     if definition.keyed:
         return (*merge_spec(definition).statistics, *([STAMP] if definition.stamped else []))
@@ -79,7 +79,7 @@ def statistics_columns(definition: TableDefinition) -> tuple[str, ...]:
 def stamped(
     definition: TableDefinition, target: WriteTarget, stamp: int, field: pa.Field = _STAMPS
 ) -> tuple[TableDefinition, WriteTarget]:
-    """Return definition and target for sinks whose files have the stamp column, even if the table does not have it yet.
+    """Return definition and target for sinks whose files have the stamp column, also if the table lacks it so far.
 
     Args:
         definition: the table.
@@ -95,10 +95,10 @@ def stamped(
 
 
 class ParquetSinkProvider(PageSinkProvider):
-    """Makes the shared sinks, which suit every format that stores Parquet files."""
+    """The provider of the shared sinks, which suit every format that stores Parquet files."""
 
     def create_page_sink(self, target: WriteTarget, sink: SinkId) -> PageSink:
-        """Return a sink for one task's rows; for a partitioned table, one that splits them."""
+        """Return a sink for one task's rows; for a partitioned table, a sink that splits them by partition."""
         if not target.partition_by:
             return ParquetPageSink(target, sink)
         return PartitionedPageSink(target, sink, self.partition_values(target))

@@ -21,7 +21,7 @@ READ_OPTIONS: Final[Mapping[str, str]] = {
     # a skipped file would be missing rows
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
-    # a path is a file, no pattern and no folder; Hadoop's patterns cannot escape a colon
+    # a path is neither a pattern nor a folder; Hadoop's patterns cannot escape a colon
     "__globPaths__": "false",
     "recursiveFileLookup": "false",
     "mergeSchema": "false",
@@ -41,7 +41,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def check_calendar(spark: SparkSession, table: str) -> None:
-    """Check that settings do not ask for the Julian calendar, for a read by a format's own reader without options.
+    """Check that settings do not ask for the Julian calendar: a format's own reader has no options to override them.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID naming the setting.

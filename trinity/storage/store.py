@@ -1,4 +1,4 @@
-"""The seam to storage: the objects below one location, with an atomic put-if-absent.
+"""The storage seam: the objects below one location, with an atomic put-if-absent.
 
 All reads and writes of tables go through here. Names are relative to the store's location, with ``/`` between parts.
 The modules ``local_…`` of this package are about the local disk: hard links, renames, syncs and locks. Those named
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Watch: TypeAlias = Callable[[Objects], Objects]
-"""Takes the objects of a store, and returns those that are used instead."""
+"""A function from the objects of a store to those that are used instead."""
 CommitWatch: TypeAlias = Callable[[str, Callable[[], Any]], Any]
-"""Takes a commit in words and what does it, does it, and returns what that returned."""
+"""A function that is given a commit in words and a call that makes it; it makes the call and returns its result."""
 
 _watches: list[tuple[Watch, CommitWatch]] = []
 
 
 @contextmanager
 def watched_by(watch: Watch, commits: CommitWatch) -> Iterator[None]:
-    """Have the operations of all stores of this process, and commits elsewhere, go through a watch within the block."""
+    """Within the block, pass this process's operations of all stores, and its other commits, through two watches."""
     _watches.append((watch, commits))
     try:
         yield
@@ -41,18 +41,18 @@ def watched_by(watch: Watch, commits: CommitWatch) -> Iterator[None]:
 
 
 def _as_watched(objects: Objects) -> Objects:
-    """Return the objects as the present watches have them."""
+    """Return the objects wrapped by the current watches."""
     for watch, _ in _watches:
         objects = watch(objects)
     return objects
 
 
 def commit_point(what: str, commit: Callable[[], T]) -> T:
-    """Do a commit that is no operation of a store, as a database's is, so that a test can end the process around it.
+    """Make a commit that is no operation of a store, such as a database's, so that a watch can interrupt it.
 
     Args:
         what: the commit, in words.
-        commit: does it, by one call.
+        commit: makes it.
     """
     for _, watch in _watches:
         commit = partial(watch, what, commit)
@@ -78,7 +78,7 @@ class ObjectStore:
 
     @property
     def _objects(self) -> Objects:
-        """The objects of the store, as whoever watches has them."""
+        """The objects of the store, wrapped by the current watches."""
         return _as_watched(self._of_kind)
 
     @cached_property
@@ -92,7 +92,7 @@ class ObjectStore:
 
     @property
     def on_disk(self) -> bool:
-        """True on the local disk, where a look costs nothing; False where each look is a request."""
+        """True on the local disk, where a look at an object is cheap; False in a bucket, where each is a request."""
         return self.location.on_disk
 
     @property
@@ -139,20 +139,20 @@ class ObjectStore:
             return self._objects.read(self.path(name))
 
     def list(self, prefix: str = "", *, after: str | None = None) -> list[Entry]:
-        """Return the objects below a folder, sorted by path; with ``after``, only those behind it."""
+        """Return the objects below a folder, sorted by path; with ``after``, only those whose path sorts after it."""
         with storage_errors(self.path(prefix)):
             return sorted(self._objects.list(self.root, prefix, after), key=lambda e: e.path)
 
     def names(self, folder: str = "") -> Sequence[str]:
-        """Return the names of the objects and folders directly in a folder, in no order; none without a folder.
+        """Return the names of the objects and folders directly in a folder, unordered; none if it is missing.
 
-        On a disk an object that another writer puts just now is among them, under a name that begins with a dot.
+        On a disk these include temporary files of other writers' puts, whose names begin with a dot.
         """
         with storage_errors(self.path(folder)):
             return self._objects.names_in(self.path(folder))
 
     def walk(self, *endings: str, hidden: str) -> Iterator[tuple[str, Stat]]:
-        """Yield objects whose names have one of some endings, with their facts, in no order.
+        """Yield objects whose names have one of the endings, with their facts, in no particular order.
 
         Objects that are removed meanwhile are left out.
 
@@ -169,17 +169,17 @@ class ObjectStore:
     def put_if_absent(self, name: str, data: bytes, *, commits: bool = True) -> None:
         """Put an object whole, or not at all: the name appears with its bytes, also after a crash.
 
-        No later failure is reported once the object is there. When an answer is lost or unclear, the object is looked
-        at to learn the outcome, for up to a minute.
+        No later failure is reported once the object is there. If an answer is lost or unclear, the object is read to
+        learn the outcome, for up to a minute.
 
         Args:
             name: the object's name.
-            data: its bytes. Concurrent writers put different bytes, or do not care who was first.
+            data: its bytes. Concurrent writers must put different bytes, or not care who was first.
             commits: False for an object on which no version and no name depends.
 
         Raises:
             AlreadyExists: another writer was first.
-            TrinityError: COMMIT_STATE_UNKNOWN when nobody can say whether it was put (FILESYSTEM_ERROR if not
+            TrinityError: COMMIT_STATE_UNKNOWN if nobody can say whether it was put (FILESYSTEM_ERROR if not
                 ``commits``); NOT_SUPPORTED on a file system without hard links; CONFIGURATION_INVALID in an object
                 store that overwrites existing objects.
         """
@@ -229,7 +229,7 @@ class ObjectStore:
         Args:
             name: the object's name.
             new: True to raise FileExistsError for an existing object, False to replace it.
-            listed: whether its name is then on disk too.
+            listed: whether the object's name is on disk by then too.
         """
         return self._objects.writer(self.path(name), new=new, listed=listed)
 
@@ -268,7 +268,7 @@ class ObjectStore:
 
 @contextmanager
 def _putting(path: str, *, commits: bool = True) -> Iterator[None]:
-    """Translate errors of a put: what nobody can say is COMMIT_STATE_UNKNOWN, if a version or a name depends on it."""
+    """Translate errors of a put: an unknown outcome is COMMIT_STATE_UNKNOWN if a version or name depends on the put."""
     try:
         with storage_errors(path):
             yield

@@ -1,4 +1,4 @@
-"""Kinds of object stores: what differs between S3, Google's and Azure's. Each kind is a module of its own."""
+"""The interface of kinds of object stores: S3, Google's and Azure's. Each kind is a module of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SILENCE: Final = Limit(timedelta(seconds=10))
 PATIENCE: Final = Limit(timedelta(seconds=18))
 """How long a request is retried, so that an error is raised within half a minute."""
 UNSURE: Final = Limit(timedelta(seconds=60))
-"""How long an unknown outcome is looked into."""
+"""How long a writer tries to learn an unknown outcome."""
 FIRST_PAUSE: Final = Limit(timedelta(milliseconds=100))
 LONGEST_PAUSE: Final = Limit(timedelta(seconds=3))
 """Pauses between requests grow from :data:`FIRST_PAUSE` to this."""
@@ -70,7 +70,7 @@ class StoreKind(ABC, Generic[_O]):
     longest_copy: ClassVar[Limit[int] | None] = None
     """Size in bytes of the largest object that one request can copy; None for no limit."""
     spark: ClassVar[SparkRequirements]
-    """What Hadoop's file system needs in Spark."""
+    """JARs and settings that Hadoop's file system needs in Spark."""
     pyiceberg_prefix: ClassVar[str]
     """Prefix of PyIceberg's own properties for such stores."""
 

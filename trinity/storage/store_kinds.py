@@ -1,4 +1,4 @@
-"""All kinds of object stores. A new kind is a module of its own and an entry here."""
+"""The list of all kinds of object stores. A new kind is a module of its own and an entry here."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from trinity.secrets import keep
 
 
 class StoreOptions(Options):
-    """Options by which a bucket is reached. Each kind of store has a subclass, with the options of its keys.
+    """The options by which a bucket is reached. Each kind of store has a subclass, with the options of its keys.
 
     Attributes:
         endpoint: URL of the service, if not the usual one.
@@ -41,10 +41,10 @@ class StoreOptions(Options):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """Check options, and return them.
+        """Return the options that a user gave, checked.
 
         Args:
-            options: those of ``storage_options=``: names of the attributes, with or without the kind's prefix, in any
+            options: ``storage_options=``: keys are names of the attributes, with or without the kind's prefix, in any
                 case, with hyphens or underscores.
 
         Raises:
@@ -75,7 +75,7 @@ class StoreOptions(Options):
 
     @property
     def service(self) -> str:
-        """The service, for messages."""
+        """The name of the service, for messages."""
         return self.resolved().endpoint or self.usual
 
     def _check_keys(self) -> None:

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, in which Parquet keeps its metadata: structs to values and back."""
+"""Thrift's compact protocol, in which Parquet encodes its metadata: decoding and encoding of structs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 Struct = dict[int, tuple[int, Any]]
-"""Number of a field -> (its kind in the protocol, its value); of a list the value is (kind of its elements, them)."""
+"""Number of a field -> (kind in the protocol, value). The value of a list is (kind of its elements, elements)."""
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 _BYTES: Final = {BYTE: 1, DOUBLE: 8}
@@ -68,7 +68,7 @@ class _Reader:
             header = self.byte()
             count = header >> 4 if header >> 4 < 15 else self.varint()
             return header & 15, [self.value(header & 15) for _ in range(count)]
-        if kind in (TRUE, FALSE):  # as an element, it is a byte
+        if kind in (TRUE, FALSE):  # a boolean in a list is a byte
             return self.byte() == TRUE
         if kind == MAP:
             count = self.varint()
@@ -78,7 +78,7 @@ class _Reader:
 
 
 def written(struct: Struct) -> bytes:
-    """Return the bytes of a struct, without maps in it."""
+    """Return the bytes of a struct, which must not contain maps."""
     out = bytearray()
     _write_struct(out, struct)
     return bytes(out)
@@ -135,7 +135,7 @@ _TAIL: Final = 64 * 1024
 
 
 def raw_footer(file: Any) -> Struct:
-    """Return the footer of an opened file. Raises what the store raises."""
+    """Return the footer of an opened file. Raises the store's errors."""
     size = file.size()
     tail = file.read_at(min(_TAIL, size), max(0, size - _TAIL))
     length = int.from_bytes(tail[-8:-4], "little")

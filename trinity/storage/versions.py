@@ -1,6 +1,6 @@
-"""Metadata of a format that stores a list of files for each version: all but how a version is stored.
+"""Metadata of a format that stores a list of files for each version: everything except how a version is stored.
 
-An adapter on top of it has three methods: the number of the newest version, how to read one, how to write the next.
+An adapter adds three methods: one returns the number of the newest version, one reads a version, one writes the next.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from trinity.storage.store import ObjectStore
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A table at one version: all that a format has to store.
+    """A table at one version, with all facts that a format has to store.
 
     Attributes:
         number: what ``version=`` takes; 0 is the empty table, and each next version is higher by 1.
@@ -71,7 +71,8 @@ class TableVersion:
         files: live base and log files and the sidecar, each with its commit number; absolute paths.
         txns: application -> highest recorded version (L4).
         oldest: the oldest version that vacuum left readable.
-        commit: unique id, stored with the version. By it a writer recognises its own version after an unclear answer.
+        commit: unique id, stored with the version, by which a writer recognises its own version after an unclear
+            answer.
     """
 
     number: int
@@ -90,11 +91,11 @@ class TableVersion:
 
     @property
     def version(self) -> int:
-        """The number, by the name that commits ask for it."""
+        """The number, under the name that commits use (:class:`~trinity.storage.Newest`)."""
         return self.number
 
     def after(self, change: Change) -> TableVersion:
-        """Return the next version, with what a statement commits."""
+        """Return the next version, with the change that a statement commits."""
         marks = {made.of: made.deletes for made in change.deletes}
         kept = [replace(f, deletes=marks[f.path]) if f.path in marks else f for f in self.files]
         gone = {f.path for f in kept if f.tier is Tier.SIDECAR} if change.replace_sidecar else frozenset[str]()
@@ -106,8 +107,8 @@ class TableVersion:
         """Return the next version, with its own number, time and id.
 
         Args:
-            operation: what makes it.
-            changed: attributes that it has otherwise; the others stay.
+            operation: the operation that makes it.
+            changed: new values of attributes; the others stay.
         """
         number = self.number + 1
         made = replace(self, **changed)
@@ -121,7 +122,7 @@ class TableVersion:
         )
 
     def difference(self, before: TableVersion) -> tuple[list[DataFile], frozenset[str]]:
-        """Return the files added since an earlier version, and the paths of the removed ones.
+        """Return the files added since an earlier version, and the paths of the removed files.
 
         A file whose deleted rows changed counts as both.
         """
@@ -136,7 +137,7 @@ _T = TypeVar("_T")
 
 
 class VersionedMetadata(TableCommits):
-    """Implements reads and writes of the SPI over versions that the adapter reads and writes.
+    """Base class of metadata that implements the SPI's reads and writes over versions, which the adapter stores.
 
     An adapter adds the names of its tables, ``create_table`` (see :meth:`make_table`), ``drop_table`` (see
     :class:`~trinity.storage.FolderMetadata`), and the three abstract methods. It may override the others.
@@ -163,7 +164,7 @@ class VersionedMetadata(TableCommits):
 
         Raises:
             CommitRaced: another writer took the number; the commit is checked again and retried under the next one.
-            TrinityError: COMMIT_STATE_UNKNOWN when nobody can say whether it is readable, as for ``put_if_absent``.
+            TrinityError: COMMIT_STATE_UNKNOWN if nobody can say whether it took effect, as for ``put_if_absent``.
         """
 
     def storage_schema(self, definition: TableDefinition) -> pa.Schema:
@@ -178,7 +179,7 @@ class VersionedMetadata(TableCommits):
         return version_at(table, self.newest_version(table), partial(self.read_version, table))
 
     def commit_version(self, table: TableHandle, version: TableVersion) -> None:
-        """Write a version. After an error, read it back: if it is there and ours, it is committed.
+        """Write a version. After an error read it back: if it exists and this writer wrote it, it is committed.
 
         An adapter whose ``write_version`` always reports the true outcome may skip the check.
 
@@ -335,14 +336,14 @@ class VersionedMetadata(TableCommits):
     def run_attempts(
         self, table: TableHandle, use: Callable[[TableAttempt[Any]], _T], known: TableDefinition | None = None
     ) -> _T:
-        """For Trinity's own modules."""
+        """Run attempts at a commit; see :meth:`~trinity.storage.commits.TableCommits.run_attempts`."""
         known = known or self._newest(table).definition
         return on_newest(table, known, lambda newest: use(_Attempt(newest, self._newest(newest), self)))
 
 
 @dataclass(frozen=True)
 class _Attempt(TableAttempt[TableVersion]):
-    """An attempt at a commit by ``metadata``."""
+    """An attempt at a commit of a version, which ``metadata`` writes."""
 
     metadata: VersionedMetadata
 
@@ -380,7 +381,7 @@ class _Attempt(TableAttempt[TableVersion]):
 
 
 def _entry(version: TableVersion, before: TableVersion | None) -> HistoryEntry:
-    """Return the entry of a version; the one before it is None where it cannot be read any more."""
+    """Return the entry of ``history()`` for a version; ``before`` is None if the version before cannot be read."""
     facts = {}
     if before is not None:
         added, removed = version.difference(before)

@@ -1,4 +1,4 @@
-"""Spark's SQL, parsed so that it can be written as it was: functions, types and operators keep their spelling."""
+"""Spark's SQL, parsed to a tree that can be written as it was: functions, types and operators keep their spelling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYWORD_SYNTAX: Final = frozenset(
 _NESTED: Final = frozenset({"ARRAY", "MAP", "STRUCT"})
 """Functions after which a bracket takes an element."""
 _TYPES: Final = frozenset({exp.DataType.Type.TIME, exp.DataType.Type.CHAR, exp.DataType.Type.VARCHAR})
-"""Types that sqlglot writes as another one, since Spark lacked them."""
+"""Types that sqlglot writes as other types, since Spark used to lack them."""
 
 
 class AsWritten(TrinitySpark):
@@ -29,19 +29,19 @@ class AsWritten(TrinitySpark):
     NORMALIZE_FUNCTIONS = False
 
     class Parser(TrinitySpark.Parser):
-        """Reads every function as an unknown name before parentheses."""
+        """The parser, which reads almost every function as an unknown name before parentheses."""
 
         FUNCTIONS = {k: v for k, v in SparkParser.FUNCTIONS.items() if k in _NESTED}  # noqa: RUF012
         FUNCTION_PARSERS = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k in _KEYWORD_SYNTAX}  # noqa: RUF012
 
     class Generator(TrinitySpark.Generator):
-        """Writes types under the names that were read."""
+        """The generator, which writes types under the names that were read."""
 
         TYPE_MAPPING = {k: v for k, v in SparkGenerator.TYPE_MAPPING.items() if k not in _TYPES}  # noqa: RUF012
 
 
 def as_written(dialect: str) -> str | type[Dialect]:
-    """Return sqlglot's dialect in which a text that is parsed and written again stays as it was."""
+    """Return the dialect of sqlglot in which a text that is parsed and written again stays as it was."""
     return AsWritten if dialect == "spark" else dialect
 
 
@@ -49,7 +49,7 @@ def tree_as_written(text: str, kind: type[exp.Expr] | None) -> exp.Expr:
     """Return the tree of a statement, or of an expression (``exp.Condition``), which :func:`written` writes as it was.
 
     Raises:
-        TrinityError: NOT_SUPPORTED where the text cannot be parsed without known functions.
+        TrinityError: NOT_SUPPORTED if the text can be parsed only with sqlglot's knowledge of functions.
     """
     parser, tokens = AsWritten().parser(), tokenize(text)
     try:
@@ -65,5 +65,5 @@ def tree_as_written(text: str, kind: type[exp.Expr] | None) -> exp.Expr:
 
 
 def written(tree: exp.Expr) -> str:
-    """Return the text of such a tree."""
+    """Return the text of a tree of :func:`tree_as_written`."""
     return tree.sql(dialect=AsWritten)

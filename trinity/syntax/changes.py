@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from sqlglot.parsers.spark import SparkParser
 
 CLAUSE: Final = "trinity_changes"
-"""Key of the :class:`ChangesClause` in the meta data of a node."""
+"""Key of the :class:`ChangesClause` in the ``meta`` of a node."""
 TABLE_CHANGES: Final = "TABLE_CHANGES"
-"""The function's name."""
+"""The name of the function ``table_changes``."""
 _FORM: Final = "CHANGES FROM VERSION 3 TO VERSION 9, or table_changes('t', 3, 9)"
 
 
 @dataclass(frozen=True)
 class Edge:
-    """One end of the changes.
+    """One end of a range of changes.
 
     Attributes:
-        value: SQL text of a version or of a time.
-        is_time: True for a time.
-        inclusive: True to include the changes of that version, or time.
+        value: SQL text of a version or of a timestamp.
+        is_time: True for a timestamp.
+        inclusive: True to include the changes of that version, or at that time.
     """
 
     value: str
@@ -51,7 +51,9 @@ class ChangesClause:
 
 
 def changes_clause(parser: SparkParser) -> exp.Version | None:
-    """Parse ``CHANGES FROM …`` if it is next, as a version clause with a :class:`ChangesClause` in its meta data.
+    """Parse ``CHANGES FROM …`` as a version clause with a :class:`ChangesClause` in its ``meta``.
+
+    Return None if something else is next.
 
     Raises:
         TrinityError: SYNTAX_ERROR.
@@ -98,7 +100,7 @@ def _options(parser: SparkParser) -> dict[str, str]:
 def table_changes(parser: SparkParser) -> exp.Expr:
     """Parse the call ``table_changes(table, start[, end])`` after its opening parenthesis.
 
-    As in Delta both ends are versions, or times as text, and inclusive.
+    As in Delta both ends are inclusive; they are versions, or timestamps as text.
     """
     first = parser._tokens[parser._index - 2]
     arguments: list[tuple[exp.Expr, str]] = []

@@ -1,4 +1,4 @@
-"""Collations: a table has none, so a column with one is refused."""
+"""Collations, which tables do not have: a column with a collation is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BETWEEN of texts, and IN with NULL, rewritten as plain comparisons: in neither Spark pads a CHAR column (K2).
+"""Rewrites BETWEEN of texts, and IN with NULL, as plain comparisons, since Spark pads a CHAR column in neither (K2).
 
 Spark pads the operands of ``=``, ``<`` and the like, and the values of an IN without NULL. The rewritten text means the
 same for columns of every type. Tokens are edited, so that the rest of a text stays as it was written.
@@ -17,20 +17,21 @@ from trinity.syntax.parse import tokenize
 
 _MAY_APPLY: Final = re.compile(r"\bbetween\b|\bnull\b", re.IGNORECASE)
 _WORDS_BEFORE: Final = frozenset({"(", "AND", "OR", "NOT", "WHERE", "ON", "HAVING", "WHEN", "THEN", "ELSE"})
-"""Words before a column that is a whole operand; no comma, since in a SELECT list the text may name a column."""
+"""Words after which a column begins an operand; no comma, since in a SELECT list the text may be a column's name."""
 _WORDS_AFTER: Final = frozenset({
     ")", ",", "AND", "OR", "THEN", "WHEN", "ELSE", "END", "AS", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT",
     "CLUSTER", "DISTRIBUTE", "WINDOW", "LIMIT", "OFFSET", "UNION", "EXCEPT", "INTERSECT", "JOIN", "LEFT", "RIGHT",
     "FULL", "INNER", "CROSS", "ON",
 })  # fmt: skip
-"""Words after a value that is a whole operand."""
+"""Words before which a value ends an operand."""
 _TEXT: Final = frozenset({TokenType.STRING, TokenType.NULL})
 
 
 def with_plain_comparisons(text: str) -> str:
     """Return a Spark statement or expression without BETWEEN of texts, and without NULL among the texts of an IN.
 
-    Only conditions on a bare column are changed. Everything else, and text without valid tokens, stays as it is.
+    Only conditions on a column itself are changed. Everything else, and text that cannot be split into tokens, stays as
+    it is.
     """
     if not _MAY_APPLY.search(text):
         return text
@@ -60,7 +61,10 @@ def _comparison_edits(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int,
 
 
 def _operand(tokens: Sequence[Token], end: int) -> int | None:
-    """Return the index of the first token of a column ``a.b.c`` that ends before an index, and is a whole operand."""
+    """Return the index of the first token of the column ``a.b.c`` that ends before an index.
+
+    None unless the column is a whole operand.
+    """
     first = end - 1
     while first >= 2 and tokens[first - 1].token_type is TokenType.DOT:
         first -= 2
@@ -75,7 +79,10 @@ def _ends_condition(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _between(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str] | None:
-    """Return the index after ``BETWEEN 'a' AND 'b'``, and the comparisons, with NUL for the column."""
+    """Return the index after ``BETWEEN 'a' AND 'b'``, and the comparisons, with a NUL character for the column.
+
+    None for another BETWEEN.
+    """
     kinds = [t.token_type for t in tokens[index + 1 : index + 4]]
     if kinds != [TokenType.STRING, TokenType.AND, TokenType.STRING]:
         return None
@@ -84,7 +91,10 @@ def _between(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str] 
 
 
 def _in_list(text: str, tokens: Sequence[Token], index: int) -> tuple[int, str] | None:
-    """Return the index after ``IN ('a', NULL)``, and the IN without NULL, with NUL for the column."""
+    """Return the index after ``IN ('a', NULL)``, and the IN without NULL, with a NUL character for the column.
+
+    None for another IN.
+    """
     if index + 1 >= len(tokens) or tokens[index + 1].token_type is not TokenType.L_PAREN:
         return None
     end = next((n for n in range(index, len(tokens)) if tokens[n].token_type is TokenType.R_PAREN), len(tokens))

@@ -1,6 +1,7 @@
-"""Parameters of a statement: their positions in its text, and their values as literals of Spark's SQL.
+"""Parameters of a statement: their positions in its text, and their values as literals of Spark SQL.
 
-A literal is escaped by its type. The resulting text is read with Spark's variable substitution off (N2).
+A literal is written and escaped according to its type. The resulting text runs with Spark's variable substitution off
+(N2).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Numbered:
     """A statement whose ``?`` became ``$1``, ``$2``, ...
 
     Attributes:
+        text: the statement with ``$1``, ``$2``, ...
+        count: the number of parameters.
         tokens: the tokens of the original text.
         pieces: the original text, cut at each ``?``.
     """
@@ -36,7 +39,7 @@ class Numbered:
     pieces: tuple[str, ...]
 
     def filled(self, values: Sequence[str]) -> str:
-        """Return the statement with a text in place of each ``?``; blanks separate it from words around it."""
+        """Return the statement with a value in place of each ``?``; blanks separate values from words around them."""
         found: list[str] = []
         for piece, value, following in zip(self.pieces[:-1], values, self.pieces[1:], strict=True):
             before = " " if _IN_WORD.search(piece) or piece.endswith(("'", '"')) else ""
@@ -46,14 +49,14 @@ class Numbered:
 
 
 _IN_WORD: Final = re.compile(r"[\w$]\Z")
-"""Pattern of the end of a word, which a following text would lengthen."""
+"""Pattern of a text that ends within a word, so that following text would become part of the word."""
 
 
 def number(sql: str, dialect: str) -> Numbered:
-    """Number the ``?`` of one statement, except those in strings, names and comments.
+    """Number the ``?`` of one statement, except in strings, names and comments.
 
     Raises:
-        TrinityError: SYNTAX_ERROR for no statement, more than one, or ``$1`` in the text.
+        TrinityError: SYNTAX_ERROR for no statement, for more than one, and for ``$1`` in the text.
     """
     tokens = _tokens(sql, dialect)
     pieces: list[str] = []
@@ -67,12 +70,12 @@ def number(sql: str, dialect: str) -> Numbered:
             start = at + 1
     pieces.append(sql[start : tokens[-1].end + 1])
     found = Numbered("", len(pieces) - 1, tuple(tokens), tuple(pieces))
-    # sqlglot reads $1,$2 as the beginning of a string between dollars; filled() separates them
+    # sqlglot would read $1,$2 as the beginning of a dollar-quoted string; filled() adds blanks
     return replace(found, text=found.filled([f"${n + 1}" for n in range(found.count)]))
 
 
 def _tokens(sql: str, dialect: str) -> list[Token]:
-    """Return the tokens of one statement, without its semicolon. Raise SYNTAX_ERROR for none, or more than one."""
+    """Return the tokens of one statement, without its semicolon. Raises SYNTAX_ERROR for none, or more than one."""
     tokens = statement_tokens(sql, dialect)
     second = next((t for t in tokens if t.token_type is TokenType.SEMICOLON), None)
     if second is not None:
@@ -81,7 +84,7 @@ def _tokens(sql: str, dialect: str) -> list[Token]:
 
 
 def _is_parameter(token: Token, before: Token | None) -> bool:
-    """Return True for a token with a parameter: ``?``, ``?::`` and, unless after an operand, ``?|`` of ``?||``."""
+    """Return True for a token with a parameter: ``?``, ``?::``, or an operator such as ``?|`` without left operand."""
     if token.token_type in (TokenType.PLACEHOLDER, TokenType.QDCOLON):
         return token.text in ("?", "?::")
     if token.token_type not in (TokenType.QMARK_PIPE, TokenType.QMARK_AMP, TokenType.AT_QMARK):
@@ -104,11 +107,16 @@ _BEFORE_OPERANDS: Final = frozenset({
     "SELECT", "DISTINCT", "ALL", "WHERE", "HAVING", "ON", "BY", "AND", "OR", "NOT", "CASE", "WHEN", "THEN", "ELSE",
     "BETWEEN", "LIKE", "ILIKE", "FROM", "RETURNING", "LIMIT", "OFFSET", "IN", "USING",
 })  # fmt: skip
-"""Words before an operand."""
+"""Words after which an operand follows."""
 
 
 def with_values(sql: str, values: Any, dialect: str = "spark") -> str:
-    """Return the statement with literals: a sequence has a value for each ``?``, a mapping one for each ``:name``.
+    """Return the statement with literals in place of its parameters.
+
+    Args:
+        sql: the statement.
+        values: a sequence with a value for each ``?``, or a mapping with a value for each ``:name``.
+        dialect: the statement's dialect.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for the wrong number of values, or a name without one; TYPE_MISMATCH for a value
@@ -120,7 +128,7 @@ def with_values(sql: str, values: Any, dialect: str = "spark") -> str:
 
 
 def with_literals(sql: str, parameters: Sequence[Any], dialect: str = "spark") -> str:
-    """Return the statement with a literal in place of each ``?``. Errors as of :func:`with_values`."""
+    """Return the statement with a literal in place of each ``?``. Raises as :func:`with_values`."""
     numbered = number(sql, dialect)
     if len(parameters) != numbered.count:
         raise TrinityError(
@@ -136,7 +144,7 @@ def _with_names(sql: str, values: Mapping[str, Any], dialect: str) -> str:
 
 
 def _with_literal_values(numbered: Numbered, values: Sequence[Any], dialect: str) -> str:
-    """Return the statement with literals. A list that stands alone behind IN is spelled as what IN takes."""
+    """Return the statement with literals. A list that alone follows IN becomes the values of the IN."""
 
     def spelled(before: str, value: Any, after: str) -> str:
         value, at = to_python(value), _AFTER_IN.search(before)
@@ -154,11 +162,11 @@ _AFTER_IN: Final = re.compile(r"\bIN\s*(\(?)\s*\Z", re.IGNORECASE)
 
 
 def positional(sql: str, dialect: str) -> tuple[str, Callable[[Mapping[str, Any]], list[Any]]]:
-    """Return a statement with ``?`` in place of each ``:name``, and what makes a mapping a list of values for it.
+    """Return a statement with ``?`` in place of each ``:name``, and a function from a mapping to the list of values.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a statement that has ``?``, later for a name without a value; SYNTAX_ERROR
-            as :func:`number`.
+        TrinityError: INVALID_ARGUMENTS for a statement that has ``?``, and from the function for a name without a
+            value; SYNTAX_ERROR as :func:`number`.
     """
     if number(sql, dialect).count:
         raise TrinityError("INVALID_ARGUMENTS", "The values have names, and the statement has '?'; write ':name'.")
@@ -197,20 +205,20 @@ def _in_dialect(text: str, dialect: str) -> str:
 
 
 def to_python(value: Any) -> Any:
-    """Return a scalar or an array of numpy or pandas as Python's own; pandas' NA and NaT as None."""
+    """Return a scalar or an array of numpy or pandas as a value of Python; pandas' NA and NaT as None."""
     if type(value).__module__.partition(".")[0] not in ("numpy", "pandas"):
         return value
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     if type(value).__name__ == "datetime64":
-        return value.astype("datetime64[us]").item()  # of nanoseconds item() makes a number
+        return value.astype("datetime64[us]").item()  # for nanoseconds item() would return a number
     if getattr(value, "ndim", None) == 1:
         return list(value)
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 
 def literal(value: Any) -> str:
-    """Return a value as a literal, a list as an ARRAY. Raise TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
+    """Return a value as a literal, a list as an ARRAY. Raises TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE."""
     value = to_python(value)
     if isinstance(value, (list, tuple)):
         return f"ARRAY({', '.join(map(literal, value))})"
@@ -228,7 +236,7 @@ def literal(value: Any) -> str:
         return _text(str(value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"X'{bytes(value).hex()}'"
-    if isinstance(value, dt.datetime):  # Spark makes TIMESTAMP_NTZ an instant of the session's zone where needed
+    if isinstance(value, dt.datetime):  # Spark makes TIMESTAMP_NTZ an instant of the session's zone if need be
         kind = "TIMESTAMP_LTZ" if value.tzinfo is not None else "TIMESTAMP_NTZ"
         return f"{kind} '{value.isoformat(sep=' ')}'"
     if isinstance(value, dt.date):

@@ -1,4 +1,4 @@
-"""From text to one parsed statement, whose nodes know their positions in the text."""
+"""Parsing of a text to one statement, whose nodes know their positions in the text."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ WRITTEN: Final = "written"
 """Key in the ``meta`` of an expression of a SELECT list: its text."""
 
 _PARSE_ERRORS: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors that sqlglot raises for a text; its builders fail for a wrong number of arguments, as in ``map(1)``."""
+"""Errors that sqlglot raises for a text; its builders raise other ones for a wrong number of arguments, ``map(1)``."""
 
 _KEPT_AS_TEXT: Final = (TokenType.SHOW, TokenType.COMMAND)
 """First words after which sqlglot keeps the rest of a statement as one string."""
 
 _UNAMBIGUOUS: Final = re.compile(r"'(?:[^\\]|\\[\\'])*'", re.DOTALL)
-"""Pattern of a literal whose backslashes escape a backslash or a quote, as parameters are written."""
+"""Pattern of a literal in which backslashes escape backslashes and quotes only, as in literals of parameters."""
 
 
 def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
@@ -47,7 +47,7 @@ def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
 
 
 def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """Return a parser of a function that keeps its pattern, of which sqlglot would make ``yyyy`` of ``y``."""
+    """Return a parser of a function that keeps its pattern, in which sqlglot would replace ``y`` by ``yyyy``."""
 
     def read(arguments: list[exp.Expr]) -> exp.Expr:
         return alone(arguments[0]) if len(arguments) == 1 else exp.Anonymous(this=name, expressions=arguments)
@@ -56,12 +56,12 @@ def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[
 
 
 class TrinitySpark(Spark):
-    """Spark's SQL, with positions of time travel clauses, texts of SELECT lists, and syntax that sqlglot lacks."""
+    """Spark's dialect, with positions of time travel clauses, texts of SELECT lists, and syntax that sqlglot lacks."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Spark's tokens; since Spark 4 a doubled quote in a string stands for one."""
+        """Spark's tokenizer; since Spark 4 a doubled quote in a string stands for one quote."""
 
-        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012 - the first is what is written
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012 - sqlglot writes the first one
 
     class Parser(SparkParser):
         """Spark's parser; a version clause knows its first and last character."""
@@ -109,7 +109,7 @@ class TrinitySpark(Spark):
             return version
 
     class Generator(SparkGenerator):
-        """Spark's text; a WITH stays where it is: moved outwards, two of one name would clash."""
+        """Spark's generator. A WITH stays where it is: moved outwards, two with the same name would clash."""
 
         EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
@@ -126,7 +126,7 @@ _DIALECTS: Final[dict[str, type[Dialect] | str]] = {
 
 
 class _NoCommandWarnings(logging.Filter):
-    """Drops sqlglot's warnings about statements that it keeps as text: Trinity interprets them."""
+    """A filter that drops sqlglot's warnings about statements that it keeps as text, which Trinity interprets."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "parsing as a 'Command'" not in str(record.msg)
@@ -137,10 +137,13 @@ logging.getLogger("sqlglot").addFilter(_NoCommandWarnings())
 
 @dataclass(frozen=True)
 class Statement:
-    """One parsed statement.
+    """A parsed statement.
 
     Attributes:
         text: the statement without its trailing semicolon; positions in ``tree`` and ``tokens`` refer to it.
+        dialect: its dialect.
+        tree: sqlglot's tree.
+        tokens: its tokens.
     """
 
     text: str
@@ -153,14 +156,14 @@ class Statement:
         return tuple(t.text.upper() for t in self.tokens[:count])
 
     def to_spark(self) -> Statement:
-        """Translate this statement to Spark's dialect. Raise NOT_SUPPORTED when Spark has no counterpart."""
+        """Return this statement in Spark's dialect. Raises NOT_SUPPORTED if Spark has no counterpart."""
         if self.dialect == "spark":
             return self
         return parse(spark_text(self.tree, self.dialect), "spark")
 
 
 def spark_text(tree: exp.Expr, dialect: str) -> str:
-    """Return the text of a tree in Spark's dialect. Raise NOT_SUPPORTED without counterpart."""
+    """Return the text of a tree in Spark's dialect. Raises NOT_SUPPORTED if Spark has no counterpart."""
     try:
         return str(tree.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE))
     except UnsupportedError as error:
@@ -180,11 +183,11 @@ def _dialect(name: str) -> Dialect:
 
 
 def tokenize(text: str, dialect: str = "spark") -> list[Token]:
-    """Return the tokens of a text, without comments. Raise SYNTAX_ERROR for an unfinished string, name or comment."""
+    """Return the tokens of a text, without comments. Raises SYNTAX_ERROR for an unfinished string, name or comment."""
     lexer = _dialect(dialect)
     try:
         tokens = list(lexer.tokenize(text))
-        if len(tokens) > 1 and tokens[0].token_type in _KEPT_AS_TEXT:  # under another word the rest is read as usual
+        if len(tokens) > 1 and tokens[0].token_type in _KEPT_AS_TEXT:  # under another word the rest is split
             first = tokens[0]
             masked = text[: first.start] + "x" * len(first.text) + text[first.end + 1 :]
             tokens = [first, *lexer.tokenize(masked)[1:]]
@@ -218,7 +221,7 @@ def _text_of(text: str, tokens: list[Token]) -> str:
 
 
 def statement_tokens(text: str, dialect: str) -> list[Token]:
-    """Return the tokens of a text without the semicolons at its end. Raise SYNTAX_ERROR where there are none."""
+    """Return the tokens of a text without the semicolons at its end. Raises SYNTAX_ERROR for a text without tokens."""
     tokens = tokenize(text, dialect)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
@@ -254,7 +257,13 @@ def single(text: str, dialect: str = "spark") -> Statement:
 
 
 def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, dialect: str) -> exp.Expr:
-    """Parse a part of a statement, an expression as ``exp.Condition``; positions in the tree refer to the statement.
+    """Return the tree of a part of a statement; positions in it refer to the statement.
+
+    Args:
+        kind: the kind of part, ``exp.Condition`` for an expression.
+        tokens: the part's tokens.
+        text: the text of the whole statement.
+        dialect: its dialect.
 
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt.
@@ -273,7 +282,7 @@ def parse_tokens(kind: type[exp.Expr], tokens: Sequence[Token], text: str, diale
 
 
 def expression_tree(text: str) -> exp.Expr:
-    """Parse an expression of Spark SQL, once for all that ask about it: the tree is shared, and nobody changes it.
+    """Return the tree of an expression of Spark SQL. It is cached and shared, so it must not be changed.
 
     Raises:
         TrinityError: SYNTAX_ERROR with line, column and excerpt.
@@ -282,7 +291,7 @@ def expression_tree(text: str) -> exp.Expr:
 
 
 _CACHED_LENGTH: Final = 2_000
-"""Characters of the longest text whose tree is cached; that of a longer one may take much memory."""
+"""Maximum characters of a text whose tree is cached: the tree of a longer text may take much memory."""
 
 
 @lru_cache(maxsize=256)
@@ -292,14 +301,14 @@ def _cached_tree(text: str) -> exp.Expr:
 
 
 def expression_or_none(text: str) -> exp.Expr | None:
-    """Parse an expression as :func:`expression_tree`; None for a text that is none."""
+    """Return the tree of an expression, as :func:`expression_tree`; None for a text that is no expression."""
     with ignoring("SYNTAX_ERROR"):
         return expression_tree(text)
     return None
 
 
 def parse(text: str, dialect: str = "spark") -> Statement:
-    """Parse a text that holds one statement. Raise SYNTAX_ERROR with line, column and excerpt."""
+    """Parse the text of one statement. Raises SYNTAX_ERROR with line, column and excerpt."""
     tokens = tokenize(text, dialect)
     if dialect == "spark" and tokens and tokens[0].token_type is TokenType.TABLE:  # the query TABLE t
         return parse(f"SELECT * FROM{text[tokens[0].end + 1 :]}", dialect)
@@ -365,7 +374,7 @@ _STATEMENTS: Final = (
 
 
 def check_first_word(tokens: Sequence[Token]) -> None:
-    """Raise SYNTAX_ERROR for a first word that begins no statement; the message suggests the nearest one."""
+    """Raise SYNTAX_ERROR for a first word that begins no statement; the message suggests the nearest known word."""
     first = next((n for n, t in enumerate(tokens) if t.token_type is not TokenType.L_PAREN), len(tokens) - 1)
     known, what = (_QUERIES, "query") if first else (_STATEMENTS, "statement")
     token = tokens[first]

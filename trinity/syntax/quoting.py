@@ -1,4 +1,4 @@
-"""Names and texts in Spark SQL."""
+"""Quoting of names and texts for Spark SQL."""
 
 from __future__ import annotations
 

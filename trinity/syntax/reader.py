@@ -28,6 +28,7 @@ class Piece:
 
     Attributes:
         whole: the text of the whole statement, to which the tokens' positions refer.
+        dialect: the statement's dialect.
         tokens: the tokens, at least one.
     """
 
@@ -37,7 +38,7 @@ class Piece:
 
     @classmethod
     def of(cls, statement: Statement) -> Piece:
-        """Return a whole statement."""
+        """Return a whole statement as a piece."""
         return cls(statement.text, statement.dialect, statement.tokens)
 
     @property
@@ -56,7 +57,7 @@ class Piece:
         return parse_tokens(exp.Condition, self.tokens, self.whole, self.dialect)
 
     def is_word(self, word: str) -> bool:
-        """Return True when the piece is just this keyword."""
+        """Return True when the piece is this keyword and nothing else."""
         return len(self.tokens) == 1 and word_of(self.tokens[0]) == word
 
 
@@ -66,7 +67,12 @@ def word_of(token: Token) -> str:
 
 
 class Reader:
-    """Reads the clauses of a piece; steps over brackets and CASE ... END as a whole."""
+    """A reader of the clauses of a piece. It steps over brackets, and over CASE ... END, as a whole.
+
+    Args:
+        piece: the piece.
+        at: index of the token at which to begin.
+    """
 
     def __init__(self, piece: Piece, at: int = 0) -> None:
         self.piece = piece
@@ -79,7 +85,7 @@ class Reader:
 
     @property
     def done(self) -> bool:
-        """True when nothing is left."""
+        """True when no token is left."""
         return self.at >= len(self.tokens)
 
     def words(self, *wanted: str) -> bool:
@@ -87,13 +93,16 @@ class Reader:
         return self._after(wanted) is not None
 
     def take(self, *wanted: str) -> bool:
-        """Step over these keywords if they are next; return True if so."""
+        """Step over these keywords if they are next; return whether they were."""
         after = self._after(wanted)
         self.at = self.at if after is None else after
         return after is not None
 
     def _after(self, wanted: tuple[str, ...]) -> int | None:
-        """Return the index after these keywords, if next. sqlglot reads some pairs, such as ORDER BY, as one token."""
+        """Return the index after these keywords; None if they are not next.
+
+        sqlglot has one token for some pairs, such as ORDER BY.
+        """
         found: list[str] = []
         at = self.at
         while len(found) < len(wanted) and at < len(self.tokens):
@@ -102,13 +111,13 @@ class Reader:
         return at if tuple(found) == wanted else None
 
     def expect(self, *wanted: str) -> None:
-        """Step over these keywords. Raise SYNTAX_ERROR when something else is next."""
+        """Step over these keywords. Raises SYNTAX_ERROR if something else is next."""
         for word in wanted:
             if not self.take(word):
                 raise self.unexpected(word)
 
     def unexpected(self, wanted: str) -> TrinityError:
-        """Return a SYNTAX_ERROR at the present token."""
+        """Return a SYNTAX_ERROR at the current token; ``wanted`` is what is expected there."""
         if self.done:
             last = self.tokens[-1]
             return TrinityError("SYNTAX_ERROR", f"Line {last.line}: {wanted} is expected after '{last.text}'.")
@@ -118,13 +127,13 @@ class Reader:
         return TrinityError("SYNTAX_ERROR", message)
 
     def refuse(self, words: Sequence[str], advice: str) -> None:
-        """Raise NOT_SUPPORTED, naming it, when one of these keywords is next."""
+        """Raise NOT_SUPPORTED if one of these phrases is next; the message names it and gives the advice."""
         for phrase in words:
             if self.words(*phrase.split()):
                 raise TrinityError("NOT_SUPPORTED", f"{phrase} is not supported here; {advice}")
 
     def refuse_anywhere(self, words: Sequence[str], advice: str) -> None:
-        """Raise NOT_SUPPORTED when the rest has one of these keywords outside of brackets."""
+        """Raise NOT_SUPPORTED if the rest has one of these phrases outside of brackets."""
         before = self.at
         while not self.done:
             if not self._is_part_of_name():
@@ -133,7 +142,7 @@ class Reader:
         self.at = before
 
     def name(self, wanted: str = "a name") -> tuple[str, ...]:
-        """Step over a dotted name, and return it. Raise SYNTAX_ERROR when there is none."""
+        """Step over a dotted name, and return its parts. Raises SYNTAX_ERROR if no name is next."""
         parts: list[str] = []
         while not self.done:
             token = self.tokens[self.at]
@@ -148,7 +157,7 @@ class Reader:
         raise self.unexpected(wanted)
 
     def alias(self, *keywords: str) -> str | None:
-        """Step over [AS] alias, and return it, unless one of the keywords is next."""
+        """Step over ``[AS] alias``, and return the alias; None if one of the keywords, a sign or the end is next."""
         if self.take("AS"):
             (name,) = self.name("an alias")[:1]
             return name
@@ -164,7 +173,7 @@ class Reader:
         """Return the piece up to the next of these keywords outside of brackets, or up to the end.
 
         Raises:
-            TrinityError: SYNTAX_ERROR when it is empty.
+            TrinityError: SYNTAX_ERROR for an empty piece.
         """
         start = self.at
         while not self.done and not self._is_one_of(keywords):
@@ -183,11 +192,11 @@ class Reader:
         return self.at > 0 and self.tokens[self.at - 1].token_type is TokenType.DOT
 
     def rest(self, wanted: str) -> Piece:
-        """Return the rest. Raise SYNTAX_ERROR when it is empty."""
+        """Return the rest. Raises SYNTAX_ERROR if it is empty."""
         return self.until(wanted=wanted)
 
     def inside(self, wanted: str) -> Piece:
-        """Return the piece within the parentheses that open here, and step over them. Raise SYNTAX_ERROR."""
+        """Return the piece within the parentheses that open here, and step over them. Raises SYNTAX_ERROR."""
         if self.done or self.tokens[self.at].token_type is not TokenType.L_PAREN:
             raise self.unexpected("'('")
         start = self.at + 1
@@ -203,7 +212,7 @@ class Reader:
         return not self.done and self.tokens[self.at].token_type is TokenType.L_PAREN
 
     def subqueries(self) -> Iterator[tuple[str, Piece]]:
-        """Yield (the keyword before it, a query in parentheses), without those within them, and step to the end."""
+        """Step to the end, and yield (keyword before it, subquery) for each subquery that is not within another one."""
         while not self.done:
             if self.opens() and self.at + 1 < len(self.tokens) and word_of(self.tokens[self.at + 1]) in _QUERIES:
                 word = word_of(self.tokens[self.at - 1]) if self.at else ""
@@ -212,7 +221,7 @@ class Reader:
                 self.at += 1
 
     def commas(self, wanted: str) -> list[Piece]:
-        """Return the rest, split at the commas outside of brackets. Raise SYNTAX_ERROR for an empty part."""
+        """Return the rest, split at the commas outside of brackets. Raises SYNTAX_ERROR for an empty part."""
         parts: list[Piece] = []
         while True:
             parts.append(self.until(",", wanted=wanted))
@@ -221,11 +230,11 @@ class Reader:
             self.at += 1
 
     def read_since(self, start: int) -> Piece:
-        """Return the piece from a token to here."""
+        """Return the piece from a token's index up to the current token."""
         return Piece(self.piece.whole, self.piece.dialect, self.tokens[start : self.at])
 
     def _step(self) -> bool:
-        """Step over one token, or from an opening bracket or CASE to its end; return False if it has none."""
+        """Step over one token, or from an opening bracket or CASE to its end; return False if the end is missing."""
         depth = 0
         while not self.done:
             depth += self._nesting(depth)

@@ -1,7 +1,7 @@
 """IN, ANY and ALL of a subquery as values: TRUE, FALSE or NULL, as in SQL (M1).
 
-Spark makes a join of such a predicate. That is right, and fast, where a row passes if the predicate is TRUE. Elsewhere
-NULL differs from FALSE, and the join loses it: there the predicate is written out as CASE.
+Spark turns such a predicate into a join. That is right, and fast, in a filter, where only TRUE lets a row pass.
+Elsewhere NULL differs from FALSE, and the join loses the difference: there the predicate is written out as CASE.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trinity.syntax.sql_text import tree_of
 
 
 class Use(Enum):
-    """What an expression is used for."""
+    """The use of an expression."""
 
     FILTER = "filter"
     JOIN = "join"
@@ -33,7 +33,7 @@ _ROWS: Final = "_trinity_rows"
 
 @deep_recursion()
 def three_valued_text(text: str, use: Use) -> str:
-    """Return an expression in Spark's dialect, its predicates written out where needed; else as it is.
+    """Return an expression in Spark's dialect, with predicates written out as CASE if its use needs that.
 
     Raises:
         TrinityError: as :func:`three_valued`.
@@ -43,12 +43,16 @@ def three_valued_text(text: str, use: Use) -> str:
 
 
 def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp.Expr] | None = None) -> str:
-    """Return a query or expression, its predicates written out where needed; else its text as it is.
+    """Return a query or expression, with predicates written out as CASE if their use needs that; else its text.
 
-    The tree is in Spark's dialect. ``kind`` is ``exp.Condition`` for an expression; a query ignores ``use``.
+    Args:
+        tree: its tree, in Spark's dialect.
+        text: its text.
+        use: the use of an expression; it does not matter for a query.
+        kind: ``exp.Condition`` for an expression, None for a query.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for something random in a predicate, which would be evaluated more than once.
+        TrinityError: NOT_SUPPORTED for a random function in a predicate, which would be evaluated more than once.
     """
     from trinity.syntax.as_written import tree_as_written, written
 
@@ -57,7 +61,7 @@ def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp
     holder = exp.Alias(this=tree_as_written(text, kind))
     _name_columns(holder)
     changed = _without_quantifiers(holder)
-    # the innermost first: a predicate around it copies the new text
+    # the innermost predicate first, since a predicate around it copies the new tree
     for node in reversed(list(holder.find_all(exp.In, *_NEGATED))):
         if (query := _subquery_of(node)) is not None and not _is_filter(node, holder, use):
             _refuse_random(node)
@@ -67,7 +71,7 @@ def three_valued(tree: exp.Expr, text: str, use: Use = Use.VALUE, kind: type[exp
 
 
 def _name_columns(holder: exp.Expr) -> None:
-    """Name columns of a SELECT after their text as it was written."""
+    """Give columns of a SELECT that change an alias: their text as it was written."""
     from trinity.syntax.as_written import written
 
     for select in holder.find_all(exp.Select):
@@ -77,7 +81,7 @@ def _name_columns(holder: exp.Expr) -> None:
 
 
 def _without_quantifiers(holder: exp.Expr) -> bool:
-    """Replace ``= ANY`` by IN, ``op ALL`` by a negation and VALUES by a query; return True if there was any."""
+    """Replace ``= ANY`` by IN, ``op ALL`` by a negated ANY, and VALUES by a query; return whether anything changed."""
     found = False
     for node in reversed(list(holder.find_all(exp.In, *_NEGATED))):
         query = _subquery_of(node)
@@ -115,13 +119,13 @@ def _quantifier(node: exp.Expr) -> str:
     """Return the word ``any`` or ``all`` of an operand; empty for any other operand."""
     if isinstance(node, exp.Any | exp.All):
         return node.key
-    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:  # of VALUES, or of more parentheses
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:  # ANY of VALUES, or of ((query))
         return {"some": "any"}.get(word := node.name.lower(), word if word in ("any", "all") else "")
     return ""
 
 
 def _is_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
-    """Return True when NULL has the effect of FALSE in the predicate's place, and Spark's join gives one of them."""
+    """Return True when NULL has the effect of FALSE where the predicate stands, so that Spark's join is right."""
     if not isinstance(node, exp.In):
         return False  # Spark has no ANY
     outer = _outside_parentheses(node)
@@ -132,7 +136,7 @@ def _is_filter(node: exp.Expr, holder: exp.Expr, use: Use) -> bool:
     while isinstance(outer.parent, exp.And | exp.Or | exp.Paren) and outer.parent is not holder:
         outer = outer.parent
     above = outer.parent
-    if negated and _within_join(outer, holder, use):  # there Spark's join makes NULL TRUE
+    if negated and _within_join(outer, holder, use):  # there Spark's join would make TRUE of NULL
         return False
     if above is holder:
         return use is not Use.VALUE
@@ -170,7 +174,7 @@ def _refuse_random(node: exp.Expr) -> None:
 
 
 def _as_case(node: exp.Expr, query: exp.Subquery) -> exp.Expr:
-    """Write a predicate as CASE: TRUE when it is TRUE, else NULL when it is NULL, else FALSE.
+    """Return a predicate as CASE: TRUE if it is TRUE, NULL if it is NULL, else FALSE.
 
     The subquery's columns get names that occur nowhere else, so that they hide no other column.
     """
@@ -191,7 +195,7 @@ def _null_conditions(
     node: exp.Expr, query: exp.Subquery, parts: list[exp.Expr], names: list[exp.Column]
 ) -> list[exp.Expr]:
     """Return the conditions under which a predicate that is not TRUE is NULL."""
-    if isinstance(node, exp.In) and len(parts) == 1:  # no comparison is needed: of the row only NULL matters
+    if isinstance(node, exp.In) and len(parts) == 1:  # no comparison is needed, only tests for NULL
         null_value = exp.Is(this=as_operand(parts[0]), expression=exp.Null())
         return [
             exp.And(this=null_value, expression=_exists(query, names, None)),
@@ -203,7 +207,7 @@ def _null_conditions(
 
 
 def as_operand(value: exp.Expr) -> exp.Expr:
-    """Return a copy of an expression, in parentheses where an operator beside it could take it apart."""
+    """Return a copy of an expression, in parentheses if an operator beside it could bind to a part of it."""
     simple = isinstance(value, exp.Column | exp.Literal | exp.Paren | exp.Func | exp.Subquery)
     return value.copy() if simple else exp.Paren(this=value.copy())
 

@@ -1,7 +1,7 @@
-"""Expressions and queries of other dialects in Spark's, with the types of the tables' columns.
+"""Translation of expressions and queries from other dialects to Spark's, by the types of the tables' columns.
 
-sqlglot translates words. What ``/`` or a cast to a whole number means depends on the operands' types. They are derived
-here from the tables' columns. Where that is not possible the statement is refused: its meaning never changes.
+sqlglot translates syntax. The meaning of ``/``, or of a cast to an integer, depends on the operands' types, which are
+derived here from the tables' columns. If that is not possible the statement is refused: its meaning never changes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from trinity.syntax.parse import spark_text
 from trinity.syntax.three_valued import as_operand
 
 Types = Callable[[exp.Column], str | None]
-"""Column outside of subqueries -> Spark's text of its type; None where it is not known."""
+"""A function from a column outside of subqueries to its type, as Spark writes it; None for an unknown type."""
 
 TableTypes = Callable[[exp.Table], Mapping[str, str]]
-"""Table -> (column name in lower case -> Spark's text of its type); empty where the table is not known."""
+"""A function from a table to: column name in lower case -> type as Spark writes it; empty for an unknown table."""
 
 _INTEGERS: Final = exp.DataType.INTEGER_TYPES
 _FLOATS: Final = exp.DataType.FLOAT_TYPES
@@ -35,7 +35,7 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
     """Return the text of a tree in Spark's dialect.
 
     Raises:
-        TrinityError: NOT_SUPPORTED without counterpart in Spark, or when the meaning depends on an unknown type.
+        TrinityError: NOT_SUPPORTED if Spark has no counterpart, or if the meaning depends on an unknown type.
     """
     _refuse_unknown(tree, dialect)
     holder = exp.Paren(this=tree.copy())
@@ -44,7 +44,7 @@ def to_spark_text(tree: exp.Expr, dialect: str, tables: TableTypes, columns: Typ
     changing = list(holder.find_all(*_TYPE_DEPENDENT))
     for node in changing:
         node.meta[_ORIGINAL_TEXT] = node.sql(dialect=dialect)
-    for node in reversed(changing):  # the innermost first: its type may change
+    for node in reversed(changing):  # the innermost node first, since a change may change its type
         for operand in [node.this, node.args.get("expression"), *node.expressions]:
             _retype(operand, dialect)
         adapted = _adapted(node, dialect)
@@ -80,7 +80,7 @@ def _annotate(holder: exp.Paren, dialect: str, tables: TableTypes, columns: Type
 
 
 def _columns_outside(kind: type[exp.Expr], root: exp.Expr) -> list[exp.Column]:
-    """Return the columns below a node, except within another node of a kind; in linear time, from above."""
+    """Return the columns below a node, except within other nodes of a kind. It takes linear time."""
     nodes = root.walk(prune=lambda node: isinstance(node, kind) and node is not root)
     return [node for node in nodes if isinstance(node, exp.Column)]
 
@@ -88,12 +88,12 @@ def _columns_outside(kind: type[exp.Expr], root: exp.Expr) -> list[exp.Column]:
 def _infer(tree: exp.Expr, dialect: str) -> None:
     try:
         annotate_types(tree, dialect=dialect, overwrite_types=False)
-    except SqlglotError:  # what has no type then is refused where it matters
+    except SqlglotError:  # nodes without a type are refused later, if it matters
         return
 
 
 def _retype(tree: exp.Expr | None, dialect: str) -> None:
-    """Infer missing types again, now that more is known of their parts."""
+    """Infer missing types again, now that the types of more parts are known."""
     if tree is None or not tree.is_type(exp.DType.UNKNOWN):
         return
     for node in tree.walk():
@@ -116,7 +116,7 @@ _Known = Mapping[str, Mapping[str, exp.DataType]]
 
 
 def _relations(select: exp.Select, tables: TableTypes) -> dict[str, Mapping[str, exp.DataType]]:
-    """Return the name of each table of a FROM with its columns' types."""
+    """Return name of a table -> the types of its columns, for each table of a FROM."""
     clause = select.args.get("from_")
     nodes = [clause.this] if clause is not None else []
     nodes += [join.this for join in select.args.get("joins") or []]
@@ -183,7 +183,7 @@ def _division(node: exp.Div, dialect: str) -> exp.Expr:
 
 
 def _precision(side: exp.Expr) -> tuple[int, int] | None:
-    """Return (digits, scale) of an exact number, None for anything else."""
+    """Return (digits, scale) of an exact number; None for other types."""
     kind = side.type
     if kind is None:
         return None
@@ -196,7 +196,7 @@ def _precision(side: exp.Expr) -> tuple[int, int] | None:
 
 
 def _cast(node: exp.Expr, dialect: str) -> exp.Expr:
-    """Translate a cast: Spark cuts fractions where the others round, and writes some values in another way."""
+    """Translate a cast: Spark truncates fractions where other dialects round, and writes some values differently."""
     source, to = node.this, node.args["to"]
     if to.is_type(*_INTEGERS):
         if source.is_type(*_INTEGERS, *_TEXT, exp.DType.BOOLEAN, exp.DType.NULL):
@@ -217,14 +217,14 @@ def _text_cast(node: exp.Expr, dialect: str) -> exp.Expr:
     if not source.is_type(*_TEXT) or not to.is_type(exp.DType.VARCHAR) or len(to.expressions) != 1:
         raise _depends_on_types(node, dialect, "write that part in Spark's SQL")
     plain = _cast_to(source, "string")
-    if dialect == "duckdb":  # which ignores the length
+    if dialect == "duckdb":  # DuckDB ignores the length
         return plain
     cut = exp.Substring(this=plain, start=exp.Literal.number(1), length=to.expressions[0].this.copy())
     return _with_type(cut, "string")
 
 
 def _greatest_or_least(node: exp.Expr) -> exp.Expr:
-    """Translate GREATEST and LEAST: Trino's are NULL when an argument is; Spark's ignore NULLs."""
+    """Translate GREATEST and LEAST: in Trino they are NULL if an argument is NULL, in Spark they ignore NULLs."""
     arguments = [node.this, *node.expressions]
     missing = exp.or_(*[exp.Is(this=a.copy(), expression=exp.Null()) for a in arguments])
     chosen = exp.Case(ifs=[exp.If(this=missing, true=exp.Null())], default=node.copy())
@@ -264,9 +264,9 @@ _EXPRESSIONS: Final = (
 
 
 def _refuse_unknown(tree: exp.Expr, dialect: str) -> None:
-    """Refuse what Spark would understand in another way, or might.
+    """Refuse syntax that Spark would, or might, understand differently.
 
-    Of ``trino`` only known differences are refused; of others all that is not known to be the same.
+    In the dialect ``trino`` known differences are refused; in others everything that is not known to be the same.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming the refused part.
@@ -275,7 +275,7 @@ def _refuse_unknown(tree: exp.Expr, dialect: str) -> None:
         quantified = isinstance(node, exp.Any | exp.All)
         if dialect != "trino" and not quantified and not isinstance(node, (*_QUERY, *_EXPRESSIONS)):
             raise _refused(node, dialect)
-        if quantified and not isinstance(node.this, exp.Query):  # of an array
+        if quantified and not isinstance(node.this, exp.Query):  # ANY or ALL of an array
             raise _refused(node, dialect)
         if isinstance(node, (exp.Like, exp.ILike)) and not _same_pattern(node, dialect):
             raise _refused(node, dialect)

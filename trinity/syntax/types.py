@@ -25,20 +25,20 @@ _SCALARS: Final[dict[exp.DType, str]] = {
     _T.VARBINARY: "binary",
     _T.BLOB: "binary",
     _T.DATE: "date",
-    # PostgreSQL's SERIAL is its integer type; the numbers themselves always come from the writer
+    # a column of PostgreSQL's SERIAL is an integer column; its numbers have to come from the writer
     _T.SMALLSERIAL: "smallint",
     _T.SERIAL: "int",
     _T.BIGSERIAL: "bigint",
 }
 
 _TIMESTAMPS: Final[dict[exp.DType, str]] = {
-    _T.TIMESTAMP: "timestamp_ntz",  # what Trino and PostgreSQL call TIMESTAMP; Spark's arrives as TIMESTAMPTZ
+    _T.TIMESTAMP: "timestamp_ntz",  # TIMESTAMP of Trino and PostgreSQL; for Spark's sqlglot has TIMESTAMPTZ
     _T.TIMESTAMPNTZ: "timestamp_ntz",
     _T.TIMESTAMPTZ: "timestamp",
     _T.TIMESTAMPLTZ: "timestamp",
     _T.TIME: "time",
 }
-"""Types with a precision in digits of a second; all are stored in microseconds."""
+"""Types that may have a precision, in digits of a second; all are stored in microseconds."""
 
 _BARE_DECIMAL: Final = {"spark": (10, 0), "trino": (38, 0)}
 
@@ -46,9 +46,9 @@ _BARE_DECIMAL: Final = {"spark": (10, 0), "trino": (38, 0)}
 def type_text(kind: exp.DataType, dialect: str, column: str = "") -> str:
     """Return the type text (see :mod:`trinity.spi.types`) of a parsed type.
 
-    Bare names mean what they mean in the dialect: DECIMAL is decimal(10,0) in Spark and decimal(38,0) in Trino.
-    VARCHAR without a length is a string of any length. CHAR without a length is char(1), but a string in Spark's
-    dialect, which has no bare CHAR.
+    A name without arguments means what it means in the dialect: DECIMAL is decimal(10,0) in Spark and decimal(38,0) in
+    Trino. VARCHAR without a length is a string of any length. CHAR without a length is char(1), but a string in Spark's
+    dialect, which has no CHAR without a length.
 
     Args:
         kind: the type.

@@ -1,7 +1,7 @@
 """The fold of the engines that merge column by column: partial-update (P1, G1-G7) and aggregation (E1), in Arrow.
 
-Rows are never moved once they are in fold order: each step is a mask, a number for each row, or the row of each key
-that a column takes its value from. Only functions whose every step depends on the one before go row by row.
+Rows are never moved once they are in fold order: each step computes a mask, a number for each row, or for each key the
+row from which a column takes its value. Only functions whose steps depend on the step before go row by row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from trinity.messages import shown_row
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
 
 _SIDECAR_ROWS: Final = 1 << 40
-"""Rows of the sidecar arrive before the base."""
+"""Subtracted from the arrival of the sidecar's rows, so that they arrive before the base."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,11 @@ class Contributions:
     """Row versions in fold order, and those of them that still count.
 
     Attributes:
-        kinds: a :class:`~trinity.merge.row_kinds.FoldKind` for each.
-        counted: True for the rows of a key from its last cut on. The cut is among them.
-        removal: what removal by groups has left of them, as far as it is known.
+        rows: the row versions.
+        kinds: the :class:`~trinity.merge.row_kinds.FoldKind` of each row.
+        fold_order: their fold order.
+        counted: mask of the rows of a key from its last cut on, with the cut.
+        removal: the result of removal by groups; None before it, and without it.
     """
 
     rows: pa.Table
@@ -58,12 +60,12 @@ class Contributions:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What a compaction makes of row versions, in storage form.
+    """The rows that a compaction makes of row versions, in storage form.
 
     Attributes:
         base: a folded row for each visible key.
-        left: the row versions of keys with a value out of range, in fold order: they stay in the log (A4).
-        sidecar_rows: row versions with which later ones are still folded, with ``SINCE`` and ``ARRIVAL`` (E3).
+        left: the row versions of keys with a value out of range, in fold order; they stay in the log (A4).
+        sidecar_rows: row versions that later rows still have to be folded with, with ``SINCE`` and ``ARRIVAL`` (E3).
     """
 
     base: pa.Table
@@ -73,7 +75,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class ColumnFold:
-    """The fold of one table's rows as Arrow data, for the visible columns that are wanted, or all."""
+    """The fold of one table's rows as Arrow data; ``columns`` are the wanted visible columns, None for all."""
 
     definition: TableDefinition
     spec: MergeSpec
@@ -99,7 +101,7 @@ class ColumnFold:
         return found
 
     def contributions(self, versions: pa.Table) -> Contributions:
-        """Return the row versions in fold order, of rows in arrival order without a NULL in their keys."""
+        """Return the row versions in fold order. ``versions`` are in arrival order, without NULL in their keys."""
         spec = self.spec
         kinds = self._kinds(versions)
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
@@ -126,7 +128,7 @@ class ColumnFold:
         return kinds
 
     def _by_sequence(self, versions: pa.Table) -> np.ndarray:
-        """Return the fold order by sequence, then arrival; NULL loses either way (K3, U8)."""
+        """Return indices that sort row versions by sequence, then arrival; NULL always loses (K3, U8)."""
         codes = []
         for name in self.spec.ordering:
             values = versions.column(name).combine_chunks()
@@ -145,7 +147,7 @@ class ColumnFold:
         return replace(given, counted=removal.kept, removal=removal)
 
     def __call__(self, given: Contributions) -> pa.Table:
-        """Fold :meth:`contributions` into the key columns and the wanted ones, a row for each visible key.
+        """Fold :meth:`contributions`, and return the key columns and the wanted ones, with a row for each visible key.
 
         Raises:
             TrinityError: NUMERIC_VALUE_OUT_OF_RANGE naming the column and the key (A4).
@@ -160,9 +162,9 @@ class ColumnFold:
         return pa.Table.from_arrays(arrays, schema=pa.schema([given.rows.schema.field(name) for name in names]))
 
     def rewritten(self, given: Contributions, storage: pa.Schema, now_ms: int) -> Rewritten:
-        """Fold :meth:`contributions`, rows with all columns and ``SINCE``, as a compaction does.
+        """Fold :meth:`contributions` as a compaction does. Their rows have all columns, and ``SINCE``.
 
-        New rows of the sidecar age from ``now_ms`` on, milliseconds since the epoch.
+        ``now_ms``, milliseconds since the epoch, is the time from which the age of new sidecar rows is counted.
         """
         fold = _Fold(self, self.counting(given))
         found = fold.columns()
@@ -177,9 +179,9 @@ class ColumnFold:
         return Rewritten(base, left, self._sidecar_rows(given, storage, unfit, now_ms))
 
     def _sidecar_rows(self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, now_ms: int) -> pa.Table:
-        """Return the rows with which late rows, or later rows of keys that are not visible, are folded (E3)."""
+        """Return the rows that later rows may have to be folded with: late rows, or rows of invisible keys (E3)."""
         spec = self.spec
-        # in arrival order nothing can come before a cut or a revival any more
+        # if arrival decides, no later row can come before a cut or a revival
         rows = given if spec.ordering else self.counting(given)
         keys, kept = rows.fold_order.keys, rows.counted & ~unfit[rows.fold_order.keys]
         visible = rows.fold_order.last(rows.counted & (rows.kinds == FoldKind.ADD)) >= 0
@@ -231,7 +233,7 @@ class ColumnFold:
 
 
 class _Fold:
-    """The fold of the contributions that count."""
+    """One run of a fold, over the contributions that count."""
 
     def __init__(self, of: ColumnFold, given: Contributions) -> None:
         self.of, self.spec, self.given = of, of.spec, given
@@ -276,7 +278,7 @@ class _Fold:
 
     def _folded(self, column: Column) -> Folded:
         spec, given, values = self.spec, self.given, self.given.values[column.name]
-        if column.name in spec.ordering and spec.engine is MergeEngine.AGGREGATION:  # of the last row, retract or not
+        if column.name in spec.ordering and spec.engine is MergeEngine.AGGREGATION:  # of the last row, even a retract
             return Folded(picked(values, given.fold_order.last(given.counted)))
         named = spec.functions.get(column.name, FieldFunction("last_non_null_value"))
         function = aggregate_function(named.name)
@@ -289,7 +291,7 @@ class _Fold:
         if group:
             fold = self._group(group)
             when, order = fold.part, fold.order
-        if self.omits and not (function.commutes and column.nullable):  # a sum takes no note of NULL
+        if self.omits and not (function.commutes and column.nullable):  # NULL changes no sum
             when = when & self._carries(column.name)
         retract = self.retract
         if named.ignore_retract or self.spec.ignores_retracts(column.name, group):
@@ -309,7 +311,7 @@ class _Fold:
         return ~self._has_mark(name, "0")
 
     def _has_mark(self, name: str, mark: str) -> np.ndarray:
-        """Return True for rows whose mark of a column is this one."""
+        """Return a mask of the rows that have this mark for a column."""
         assert self.marks is not None
         index = self.of.definition.all_columns.index(self.of.definition.column(name))
         marks = pc.utf8_slice_codeunits(self.marks, index, index + 1)

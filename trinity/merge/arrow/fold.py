@@ -21,7 +21,7 @@ _HIDING: Final = np.array([StoredKind.HIDDEN, StoredKind.DELETED])
 
 
 def taking_part(spec: MergeSpec, versions: pa.Table) -> pa.Table:
-    """Return the row versions that may win: with a key (K1), and under ``ignore-delete`` no retracts (D1)."""
+    """Return the row versions that may win: without NULL in the key (K1), under ``ignore-delete`` no retracts (D1)."""
     versions = without_null_keys(versions, spec.key)
     if spec.ignore_delete and spec.row_kind:
         return versions.filter(pc.invert(retracts(versions.column(spec.row_kind))))
@@ -29,7 +29,7 @@ def taking_part(spec: MergeSpec, versions: pa.Table) -> pa.Table:
 
 
 def is_deleted(spec: MergeSpec, rows: pa.Table) -> pa.ChunkedArray:
-    """Return True, never NULL, where a winning row means that its key is deleted (U3, U6, U8)."""
+    """Return a mask, without NULLs, of the winning rows that say that their key is deleted (U3, U6, U8)."""
     found = pa.chunked_array([as_arrow(np.zeros(len(rows), bool))])
     if spec.tombstone:
         found = pc.or_(found, _is_tombstone(spec, rows.column(spec.tombstone)))
@@ -50,7 +50,7 @@ def _is_tombstone(spec: MergeSpec, marks: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def winners(spec: MergeSpec, versions: pa.Table) -> tuple[Keys, pa.Table]:
-    """Return the keys of row versions with ``ARRIVAL``, and the winner of each key, by the key's number."""
+    """Return the keys of row versions, which have ``ARRIVAL``, and for each key, by its number, the winner."""
     keys, numbers = Keys.of(versions, spec.key)
     won = np.empty(len(keys), np.int64)
     won[numbers] = np.arange(len(versions))
@@ -63,7 +63,7 @@ def winners(spec: MergeSpec, versions: pa.Table) -> tuple[Keys, pa.Table]:
 
 
 def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
-    """Return the order of row versions in which the winner of a key comes before its others (K3, K4, E2)."""
+    """Return indices that sort row versions so that a key's winner comes before its other versions (K3, K4, E2)."""
     way = "ascending" if spec.descending else "descending"
     arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
     order = [*((c, way, "at_end") for c in spec.ordering), (ARRIVAL, arrival, "at_end")]
@@ -72,9 +72,9 @@ def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
 
 
 def beats(spec: MergeSpec, earlier: pa.Table, later: pa.Table) -> np.ndarray:
-    """Return True where the earlier arrival wins all the same, by a strictly fresher watermark (K3, K4).
+    """Return a mask of the pairs in which the earlier arrival wins, by a strictly fresher watermark (K3, K4).
 
-    Both have the columns of :func:`compared_columns`, and rows of the same keys.
+    Both tables have the columns of :func:`compared_columns`; rows at the same index have the same key.
     """
     first = spec.engine is MergeEngine.FIRST_ROW
     wins = pa.chunked_array([as_arrow(np.full(len(earlier), first))])
@@ -107,14 +107,14 @@ def losers(
     deletes: Deletes | None = None,
     among: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices of base rows that lose to the log, ascending; numbers of winners that lose to base rows).
+    """Return (indices of base rows that lose to the log, ascending; numbers of keys whose winner loses to a base row).
 
     Args:
         spec: the table's merge rules.
         base: all rows of a base file, with the columns of :func:`compared_columns`.
-        keys: those of the log.
-        winners: the winning row version of each of these keys, by its number.
-        deletes: the file's rows that are deleted by position, and take no part.
+        keys: the keys of the log.
+        winners: the winning row version of each of these keys, by the key's number.
+        deletes: the file's rows that are deleted by position, which take no part; None for none.
         among: as of :meth:`~trinity.merge.kernels.keys.Keys.lookup`.
     """
     indexes, numbers = keys.lookup(base, among)

@@ -15,7 +15,7 @@ from trinity.merge.spec import SequenceGroup
 
 
 def takes_part(group: SequenceGroup, values: Mapping[str, pa.Array]) -> np.ndarray:
-    """Return True for rows whose sequence is not all NULL (G2)."""
+    """Return a mask of the rows that take part in the group: their sequence is not all NULL (G2)."""
     found: np.ndarray = np.logical_or.reduce([valid(values[name]) for name in group.sequence])
     return found
 
@@ -25,10 +25,14 @@ class GroupFold:
     """The fold of one group.
 
     Attributes:
+        group: the group.
+        values: column -> its values in all rows.
+        fold_order: the fold order of the rows.
         order: the fold order in the group: by sequence, then arrival.
         part: True for rows that are folded and take part.
-        carries: column -> True for rows that carry it; None when all that take part carry all of them.
-        plain: those of its protected columns without a function that are wanted.
+        retract: True for retracts.
+        carries: returns for a column a mask of the rows that carry it; None if all that take part carry all columns.
+        plain: the wanted ones among its protected columns without a function.
     """
 
     group: SequenceGroup
@@ -50,7 +54,7 @@ class GroupFold:
         retract: np.ndarray,
         carries: Callable[[str], np.ndarray] | None,
     ) -> GroupFold:
-        """Return the fold of a group; ``folded`` is True for rows that are folded."""
+        """Return the fold of a group; ``folded`` is a mask of the rows that are folded."""
         codes = tuple(order_codes(values[name]) for name in group.sequence)
         order = FoldOrder(fold_order.keys, fold_order.count, codes)
         return cls(group, values, fold_order, order, folded & takes_part(group, values), retract, carries)
@@ -71,14 +75,14 @@ class GroupFold:
         return found
 
     def _newest_when_it_came(self) -> np.ndarray:
-        """Return True for rows that were the newest of the group when they came.
+        """Return a mask of the rows that were the newest of the group when they came.
 
-        A row that leaves out a column moves the sequence, but not that column. So what a column takes depends on more
-        than its own rows: a late row counts only if it was the newest of the group when it came.
+        A row that leaves out a column moves the sequence on, but not that column. So a column's value depends on rows
+        that do not carry it: a late row counts only if it was the newest of the group when it came.
         """
         rows = self.fold_order.sorted(self.part)
         sequence = tuple_codes([codes[rows] for codes in self.order.codes])
-        # later keys begin above all of earlier ones, so that one running maximum serves all
+        # the numbers of each key are above those of the keys before, so that one running maximum serves all keys
         risen = self.fold_order.keys[rows] * (len(rows) + 1) + sequence
         found = np.zeros(len(self.part), bool)
         found[rows] = np.maximum.accumulate(risen) == risen

@@ -1,9 +1,6 @@
 """Rows that a -D of a sequence group removes (D5): a state machine over the row versions of a key, of all keys at once.
 
-While a key is live, a -D whose tuple in a listed group is not older than the stored one deletes the row. Each listed
-group in which the -D is not older keeps its tuple as threshold; all else is blank. While a key is dead, an add that is
-older than a threshold is dropped whole, and so is one that is NULL in all groups with a threshold. An add that is not
-older revives the row from blank. A retract can then only raise a threshold.
+:mod:`trinity.merge.sql.removal` describes the machine, which is the same in SQL.
 """
 
 from __future__ import annotations
@@ -26,12 +23,12 @@ _BLANK: Final = -1
 
 @dataclass(frozen=True)
 class Removal:
-    """What removal by groups leaves.
+    """The rows that removal by groups leaves.
 
     Attributes:
-        kept: True for the rows of live keys from their last revival on.
-        dead: numbers of the keys that are dead.
-        thresholds: for each listed group the rows that have the thresholds of the dead keys; -1 for none.
+        kept: mask of the rows of live keys from their last revival on.
+        dead: numbers of the dead keys.
+        thresholds: for each listed group the indices of the rows with the thresholds of the dead keys; -1 for none.
     """
 
     kept: np.ndarray
@@ -46,10 +43,14 @@ def kept_after_removal(
     kinds: np.ndarray,
     folded: np.ndarray,
 ) -> Removal:
-    """Return what is left of the rows that are folded.
+    """Return what removal leaves of the folded rows.
 
-    The groups are those whose -D may remove; each row has a :class:`~trinity.merge.row_kinds.FoldKind`. Among folded
-    rows is no cut.
+    Args:
+        groups: the listed groups.
+        values: column -> its values in all rows.
+        fold_order: the fold order of the rows.
+        kinds: the :class:`~trinity.merge.row_kinds.FoldKind` of each row.
+        folded: mask of the rows that are folded, none of them a cut.
     """
     may_die = np.zeros(fold_order.count, bool)
     may_die[fold_order.keys[folded & (kinds == FoldKind.RETRACT_DELETE)]] = True
@@ -64,15 +65,20 @@ def kept_after_removal(
 
 
 def _numbers(group: SequenceGroup, values: Mapping[str, pa.Array], rows: np.ndarray) -> np.ndarray:
-    """Return a number for each row's tuple, larger for larger ones."""
+    """Return a number for each row's tuple in a group; larger tuples have larger numbers."""
     part = takes_part(group, values)[rows]
     return np.where(part, tuple_codes([order_codes(values[name])[rows] for name in group.sequence]), _BLANK)
 
 
 class _Machine:
-    """The state of each key; ``run`` takes the first row of every key, then the second of all that have one, and so on.
+    """The state of every key.
 
-    The keys of the rows ascend. Each listed group has its tuples by the numbers of the rows.
+    ``run`` takes the first row of every key, then the second row of all keys that have one, and so on.
+
+    Args:
+        keys: number of each row's key, ascending.
+        kinds: the kind of each row.
+        tuples: for each listed group a number for the tuple of each row.
     """
 
     def __init__(self, keys: np.ndarray, kinds: np.ndarray, tuples: Sequence[np.ndarray]) -> None:
@@ -91,7 +97,7 @@ class _Machine:
             self._step(longest_first[: np.searchsorted(lengths, -step)], step)
 
     def kept(self) -> np.ndarray:
-        """Return True for the rows of live keys from their last revival on."""
+        """Return a mask of the rows of live keys from their last revival on."""
         index = np.arange(len(self.kinds)) - np.repeat(self.first, self.length)
         return ~np.repeat(self.dead, self.length) & (index >= np.repeat(self.start, self.length))
 

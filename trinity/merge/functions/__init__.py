@@ -1,4 +1,4 @@
-"""Aggregate functions (A3): their interface, Paimon's by name, and those that other packages add."""
+"""Aggregate functions (A3): their interface, Paimon's functions by name, and those that other packages add."""
 
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -47,7 +47,7 @@ _ALIASES: Final = {"first_not_null_value": "first_non_null_value"}
 
 
 def aggregate_function(name: str) -> AggregateFunction | None:
-    """Return the function of a name in any case; None when there is none."""
+    """Return the function of a name, in any case; None for an unknown name."""
     name = name.strip().lower()
     return _OWN.get(_ALIASES.get(name, name)) or others().get(name)
 
@@ -59,7 +59,7 @@ def folded_value_stands(function: FieldFunction) -> bool:
 
 
 def function_names() -> tuple[str, ...]:
-    """Return every known name, sorted."""
+    """Return the names of all functions, sorted."""
     return tuple(sorted({*_OWN, *_ALIASES, *others()}))
 
 

@@ -1,4 +1,4 @@
-"""The interface of an aggregate function (A3) with its two forms: Spark SQL, and Arrow. Entry points add others."""
+"""The interface of an aggregate function (A3), with its two forms, Spark SQL and Arrow. Entry points add functions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Field:
         name: the column.
         type: its type.
         value: its value in a row.
-        order: the row's index in fold order, larger is later; no two rows of a key share one (A2).
+        order: a value by which the rows are in fold order; larger is later, and no two rows of a key share one (A2).
         when: true for the rows that carry the column (P1).
         retract: true for a retract, never NULL.
         explicit: true for a row that sets the column even to NULL: one that SQL UPDATE wrote.
         key: text of the row's key, for messages.
         retracts: False when no row of the table can be a retract of this column.
         small: True when the values are known to be so small that no sum over the rows leaves BIGINT.
-        raises: whether a value out of range is an error; else it is NULL (A4).
+        raises: whether a value out of range is an error; else the result is NULL (A4).
         options: the function's options.
     """
 
@@ -70,18 +70,19 @@ class FieldFunction:
 class AggregateFunction(ABC):
     """A function that folds the values of a column into one value (A1-A4).
 
-    A fold in SQL has two steps: :meth:`aggregate` is evaluated over the rows of a key, :meth:`result` over what it
-    yields. :meth:`folded` does the same in Arrow, for all keys at once; tables with a function without it need Spark.
+    A fold in SQL has two steps: :meth:`aggregate` turns the rows of a key into a state, :meth:`result` turns the state
+    into the value. :meth:`folded` does both in Arrow, for all keys at once; a table with a function without it needs
+    Spark.
 
     Attributes:
         name: the value of the option ``aggregate-function``.
-        retractable: True when a retract takes its value back; else retracts are refused when they are written (D4).
-        stands: True when late rows can be merged into the folded value, so that compaction may drop the row versions
-            (E3): it does not depend on their order, or belongs to the greatest sequence.
-        commutes: True when neither the order of the rows nor NULLs matter; such columns need no arrival.
-        translates: True when sqlglot, with what :mod:`trinity.engine.reading.spark.view_dialects` adds, translates it
-            to other dialects.
-        options: an option as it follows ``fields.<column>.`` -> a line about it.
+        retractable: True if a retract can take a value back; else retracts are refused when they are written (D4).
+        stands: True if late rows can be merged into the folded value, so that compaction may drop the row versions
+            (E3): the value does not depend on their order, or is that of the greatest sequence.
+        commutes: True if neither the order of the rows nor NULLs matter; such columns need no arrival.
+        translates: True if sqlglot, with the additions of :mod:`trinity.engine.reading.spark.view_dialects`, translates
+            its SQL to other dialects.
+        options: name of an option, as it follows ``fields.<column>.`` -> a line about it.
     """
 
     name: ClassVar[str]
@@ -114,7 +115,7 @@ class AggregateFunction(ABC):
         return None
 
     def bad_retract(self, values: pa.Array) -> str | None:
-        """Return why some of the values cannot be taken back, or None. ``values`` as of :meth:`bad_value`."""
+        """Return why some of the values cannot be taken back, or None. ``values`` are as in :meth:`bad_value`."""
         return None
 
     @abstractmethod
@@ -122,15 +123,15 @@ class AggregateFunction(ABC):
         """Return a Spark SQL aggregate expression over the rows of a key."""
 
     def result(self, field: Field, state: str) -> str:
-        """Return Spark SQL: the column's value, out of what :meth:`aggregate` yields; NULL where no row had a value."""
+        """Return Spark SQL: the column's value, from the state of :meth:`aggregate`; NULL if no row had a value."""
         return state
 
     def fits(self, field: Field, state: str) -> str | None:
-        """Return Spark SQL: false where the value is out of range, so that :meth:`result` would raise; None: never."""
+        """Return Spark SQL: false if the value is out of range, so that :meth:`result` would raise; None for never."""
         return None
 
     def folded(self, rows: ColumnRows) -> Folded:
-        """Return the column's value for each key, in Arrow; equal, bit by bit, to what the SQL yields."""
+        """Return the column's value for each key, in Arrow; equal, bit by bit, to the result of the SQL."""
         raise NotImplementedError
 
     def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
@@ -139,10 +140,10 @@ class AggregateFunction(ABC):
 
 
 class ListFunction(AggregateFunction):
-    """A function of the values in fold order.
+    """A function of the list of values in fold order.
 
-    :meth:`fold` gets them as ARRAY<STRUCT<o, r: BOOLEAN, v: T>>, sorted by ``o``; ``r`` is true for a retract. NULLs
-    are left out.
+    In SQL :meth:`fold` gets the list as ARRAY<STRUCT<o, r: BOOLEAN, v: T>>, sorted by the order ``o``; ``r`` is true
+    for a retract, ``v`` is the value. NULLs are left out.
     """
 
     stands = False
@@ -156,7 +157,7 @@ class ListFunction(AggregateFunction):
         return when if self.retractable else f"{when} AND NOT {field.retract}"
 
     def counted(self, rows: ColumnRows) -> np.ndarray:
-        """Return the same as :meth:`counts`, in Arrow: the rows that are folded, key by key, in fold order."""
+        """Return the indices of the rows that are folded, as :meth:`counts` in SQL, key by key, in fold order."""
         return rows.order.sorted(rows.with_value if self.retractable else rows.with_value & ~rows.retract)
 
     def result(self, field: Field, state: str) -> str:
@@ -180,12 +181,12 @@ def _collected(field: Field, when: str) -> str:
 
 
 def ranged(field: Field, value: str, beyond: str = "false", shown: str | None = None) -> str:
-    """Return Spark SQL: the value in the column's type; where it does not fit, an error or NULL (A4).
+    """Return Spark SQL: the value in the column's type; if it does not fit, an error or NULL (A4).
 
     Args:
         field: the column.
-        value: the value in a wider type; NULL for none.
-        beyond: Spark SQL: true where the value left even the wider type.
+        value: the value in a wider type; NULL if there is none.
+        beyond: Spark SQL: true if the value left even the wider type.
         shown: the value as the message shows it; ``value`` by default.
     """
     kind = str(field.type)
@@ -202,5 +203,5 @@ def ranged(field: Field, value: str, beyond: str = "false", shown: str | None = 
 
 
 def unfit(field: Field, value: str, beyond: str = "false") -> str:
-    """Return Spark SQL: true where :func:`ranged` raises."""
+    """Return Spark SQL: true if the value does not fit into the column's type, so that :func:`ranged` raises."""
     return f"({beyond} OR ({value} IS NOT NULL AND try_cast({value} AS {field.type}) IS NULL))"

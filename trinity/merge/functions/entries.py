@@ -22,13 +22,13 @@ from trinity.syntax.quoting import quoted
 
 
 def _put_entry(same: str, replaced: str, fits: str = "true") -> str:
-    """Return Spark SQL: list ``b`` in which entry ``e`` replaces the one with its key, or is added at the end."""
+    """Return Spark SQL: list ``b``, in which entry ``e`` replaces the entry with its key, or is added at the end."""
     there = f"transform(b, t -> IF({same}, {replaced}, t))"
     return f"CASE WHEN exists(b, t -> {same}) THEN {there} WHEN {fits} THEN concat(b, array(e)) ELSE b END"
 
 
 class _Entries(ListFunction):
-    """A fold over lists of entries: STRUCT<key, value> of a map, rows of an array."""
+    """Base class of folds over lists of entries: STRUCT<key, value> of a map, or the rows of an array."""
 
     def fold(self, field: Field, rows: str) -> str:
         kind = self.entries_type(field)
@@ -57,12 +57,12 @@ class _Entries(ListFunction):
         """Return Spark SQL: list ``b`` with entry ``e`` put into it."""
 
     def whole(self, entries: str) -> str:
-        """Return Spark SQL: the column's value out of the list."""
+        """Return Spark SQL: the column's value, from the list of entries."""
         return entries
 
 
 class MergeMap(_Entries):
-    """The union of maps; a later value wins. A retract removes the keys that it holds."""
+    """The union of maps; a later value wins. A retract removes the keys of its map."""
 
     name = "merge_map"
     retractable = True
@@ -104,9 +104,9 @@ class MergeMap(_Entries):
 
 
 class MergeMapWithKeytime(MergeMap):
-    """The union of maps whose values are rows with a time: the newest time wins, and a NULL row removes its key.
+    """The union of maps whose values are rows with a time: the newest time wins, and a NULL value removes its key.
 
-    Times are compared as text, as Paimon does; an entry without a time is left out.
+    Times are compared as text, as in Paimon; an entry without a time is left out.
     """
 
     name = "merge_map_with_keytime"
@@ -260,7 +260,7 @@ class NestedPartialUpdate(_Nested):
         entries = self._entries(rows)
         codes = self._codes(entries, _nested_key(rows.options))
         firsts = first_of_each(entries.keys, codes)
-        row = np.empty(len(codes), np.int64)  # the number of the row that each entry belongs to
+        row = np.empty(len(codes), np.int64)  # for each entry the number of the resulting row
         order = np.lexsort((codes, entries.keys))
         row[order] = np.cumsum(np.isin(order, firsts)) - 1
         by_row = FoldOrder(row, len(firsts))

@@ -1,4 +1,4 @@
-"""Functions that keep many values: texts in a text, elements in an array."""
+"""Functions that keep many values: texts in one text, elements in one array."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _delimiter(options: Mapping[str, str]) -> str:
 
 
 class ListAgg(ListFunction):
-    """The texts, joined in fold order; NULL, empty and blank ones are left out."""
+    """The texts, joined in fold order; NULL, empty and blank texts are left out."""
 
     name = "listagg"
     translates = True
@@ -82,11 +82,11 @@ def _not_blank(texts: pa.Array) -> np.ndarray:
 
 _A_CHARACTER: Final = r"[^ \t\n\x0B\f\r]"
 _NOT_BLANK: Final = text_literal(_A_CHARACTER)
-"""Java's \\S, spelled out: in other engines it has other blanks."""
+"""Java's \\S, spelled out: other engines count other characters as blanks."""
 
 
 class Collect(ListFunction):
-    """The elements of all arrays, in order of first appearance; a retract removes one of each of its elements."""
+    """The elements of all arrays, in order of first appearance; a retract removes each of its elements once."""
 
     name = "collect"
     retractable = True

@@ -23,7 +23,7 @@ _FLOATS: Final = ("float", "double")
 _WIDEST: Final = 38
 _MORE_DIGITS: Final = 10
 _PRODUCT_DIGITS: Final = 18
-"""Above so many digits Spark's product of two decimals would lose digits."""
+"""The most digits of a decimal column: with more, Spark's product of two decimals would lose digits."""
 _EXACT: Final = Context(prec=200)
 
 
@@ -45,7 +45,7 @@ class Sum(AggregateFunction):
             return f"named_struct('v', {sums}, 'n', {counted})"
         if not _in_halves(field):
             return aggregated(f"sum({value})", field.when)
-        # two halves, each far from overflow: DECIMAL(38) for every row would cost more than the rest of the fold
+        # the sums of two halves cannot overflow; DECIMAL(38) for every row would take longer than the rest of the fold
         low = aggregated(f"sum({_signed(field, f'({field.value} & {_LOW})')})", field.when)
         high = aggregated(f"sum({_signed(field, f'shiftright({field.value}, 32)')})", field.when)
         return f"named_struct('low', {low}, 'high', {high})"
@@ -120,7 +120,7 @@ def _decimal_sums(
 
 
 def _beyond_digits(digits: list[np.ndarray], beyond: np.ndarray) -> np.ndarray:
-    """Return True for sums of more than 38 digits, of those within 128 bits."""
+    """Return a mask of the sums that fit into 128 bits, but have more than 38 digits."""
     near = np.flatnonzero(~beyond & (np.abs(digits[3]) >= (10**_WIDEST >> 96)))
     found = np.zeros(len(beyond), bool)
     found[near] = [abs(whole(digits, key)) >= 10**_WIDEST for key in near.tolist()]
@@ -130,13 +130,13 @@ def _beyond_digits(digits: list[np.ndarray], beyond: np.ndarray) -> np.ndarray:
 def _overflowed_on_the_way(
     precision: int, keys: np.ndarray, values: pa.Array, negative: np.ndarray | None, count: int
 ) -> np.ndarray:
-    """Return True for keys whose sum of so many digits leaves 38 digits on the way, whatever comes later."""
+    """Return a mask of the keys whose running sum exceeds 38 digits on the way, as Spark's sum then overflows."""
     found = np.zeros(count, bool)
     if precision <= _WIDEST - _MORE_DIGITS:
         return found
     sizes = np.abs(as_numpy(values.cast(pa.float64()))) * 10.0**values.type.scale
     near = np.bincount(keys, sizes, minlength=count) > 0.9 * 10.0**_WIDEST
-    for key in np.flatnonzero(near):  # of few keys, if of any
+    for key in np.flatnonzero(near):  # few keys, if any
         mine = np.flatnonzero(keys == key)
         total = 0
         for row in mine.tolist():
@@ -155,7 +155,7 @@ _LOW: Final = "4294967295L"
 
 
 def _high(state: str) -> str:
-    """Return Spark SQL: the high half, and the carry of the low half."""
+    """Return Spark SQL: the high half of a sum, with the carry of the low half."""
     return f"({state}.high + shiftright({state}.low, 32))"
 
 
@@ -164,7 +164,7 @@ def _beyond(state: str) -> str:
 
 
 def _may_leave_decimal(kind: DataType) -> bool:
-    """Return True where even Spark's sum, of ten digits more than the column, can overflow; it is NULL then."""
+    """Return whether even Spark's sum, which has ten digits more than the column, can overflow; then it is NULL."""
     return kind.name == "decimal" and kind.arguments[0] > _WIDEST - _MORE_DIGITS
 
 
@@ -189,7 +189,7 @@ class Product(ListFunction):
     retractable = True
 
     def said_in(self, dialect: str, field: Field) -> bool:
-        # the quotient of decimals takes digits that no exact type of another engine has
+        # a quotient of decimals needs more digits than the exact types of other engines have
         return dialect == "spark" or field.type.name != "decimal" or not field.retracts
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
@@ -221,7 +221,7 @@ class Product(ListFunction):
         return None if _floating(field) else _once(self.fold(field, state), f"NOT {unfit(field, 'p.v', 'p.over')}")
 
     def folded(self, rows: ColumnRows) -> Folded:
-        # row by row: each step rounds, and what it yields is the next one's
+        # row by row, since each step rounds the result of the step before
         steps, indexes = steps_of(rows.type), self.counted(rows)
         values = steps.numbers(rows.values.take(as_arrow(indexes)))
         keys, retract = rows.order.keys[indexes].tolist(), rows.retract[indexes].tolist()
@@ -241,7 +241,7 @@ class Product(ListFunction):
 
 
 def _once(value: str, of: str) -> str:
-    """Return Spark SQL: ``of``, in which ``p`` is the value, evaluated once."""
+    """Return Spark SQL: expression ``of``, in which ``p`` stands for ``value``, which is evaluated once."""
     return f"transform(array({value}), p -> {of})[0]"
 
 
@@ -252,7 +252,7 @@ def _floating(field: Field) -> bool:
 def _accumulator(kind: DataType) -> str:
     if kind.name in _FLOATS:
         return "DOUBLE"
-    # the widest that still multiplies exactly by a value of the column
+    # the widest type whose product with a value of the column is exact
     return "DECIMAL(38,0)" if kind.name in _INTEGERS else f"DECIMAL({37 - kind.arguments[0]},{kind.arguments[1]})"
 
 
@@ -263,7 +263,7 @@ def _factor(kind: DataType) -> str:
 
 
 def _state(value: str, kind: str, over: str = "false") -> str:
-    """Return STRUCT<v, over>: ``over`` is true once the product has left the accumulator; only a 0 brings it back."""
+    """Return Spark SQL: STRUCT<v, over>. ``over`` is true once the product is out of range; only a 0 brings it back."""
     return f"named_struct('v', CAST({value} AS {kind}), 'over', {over})"
 
 

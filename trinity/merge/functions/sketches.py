@@ -1,7 +1,8 @@
 """Approximate counts and bitmaps, serialized as other tools read them.
 
-Sketches are Apache DataSketches', which Spark unites itself, into other bytes than the library for Python. Bitmaps are
-Roaring's portable format; Spark has nothing for them, so their union runs in Python, an Arrow batch of keys at a time.
+Sketches are those of Apache DataSketches. Spark has unions of them, which write other bytes than the library for
+Python. Bitmaps have Roaring's portable format. Spark has nothing for them, so their union runs in Python, an Arrow
+batch of keys at a time.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class _Serialized(AggregateFunction):
 
     @staticmethod
     def counts(field: Field) -> str:
-        """Return Spark SQL: true for the rows that add something."""
+        """Return Spark SQL: true for the rows that add a value."""
         return f"{field.when} AND NOT {field.retract} AND {field.value} IS NOT NULL"
 
 
@@ -60,7 +61,7 @@ class _Sketch(_Serialized):
         return "has a union whose bytes Spark's library alone writes"
 
     def aggregate(self, field: Field) -> str:
-        # a union of nothing is an empty sketch, and the column is then NULL
+        # a union of no rows would be an empty sketch, and the column has to be NULL
         number = aggregated("count(1)", self.counts(field))
         union = aggregated(self.union.format(field.value), self.counts(field))
         return f"CASE WHEN {number} > 0 THEN {union} END"
@@ -90,7 +91,7 @@ class ThetaSketch(_Sketch):
 
 class _Bitmap(_Serialized):
     def said_in(self, dialect: str, field: Field) -> bool:
-        return False  # the union is Trinity's own, and known to its sessions alone
+        return False  # the union is a function of Trinity's own, which only its sessions have
 
     def aggregate(self, field: Field) -> str:
         return aggregated(f"collect_list({field.value})", self.counts(field))

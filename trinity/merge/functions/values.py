@@ -14,7 +14,7 @@ from trinity.spi import DataType
 
 
 def _at(end: str, field: Field, value: str, when: str) -> str:
-    """Return Spark SQL: the value at one end of the fold order, NULL too."""
+    """Return Spark SQL: the value, even NULL, at one end of the fold order: ``min`` is the first, ``max`` the last."""
     return aggregated(f"{end}_by({value}, {field.order})", when)
 
 
@@ -124,7 +124,7 @@ class _Logical(_Extreme):
 
 
 class BoolAnd(_Logical):
-    """TRUE when every value is."""
+    """TRUE if every value is TRUE."""
 
     name = "bool_and"
     call = "bool_and"
@@ -132,7 +132,7 @@ class BoolAnd(_Logical):
 
 
 class BoolOr(_Logical):
-    """TRUE when any value is."""
+    """TRUE if any value is TRUE."""
 
     name = "bool_or"
     call = "bool_or"

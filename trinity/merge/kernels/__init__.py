@@ -1,1 +1,1 @@
-"""Arrow data, in numbers: keys, orders, sums and lists of rows. They know nothing of tables and their options."""
+"""Computations on Arrow data by numpy: keys, orders, sums and lists of rows. They know no tables and options."""

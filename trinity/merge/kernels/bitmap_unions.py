@@ -1,4 +1,4 @@
-"""Unions of serialized Roaring bitmaps, and the names of Trinity's functions for them in Spark, which has none."""
+"""Unions of serialized Roaring bitmaps. Spark has none, so Trinity registers functions, whose names are here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ BITMAP_UNIONS: Final[Mapping[str, str]] = {"rbm32": "_trinity_rbm32_union", "rbm
 
 
 def united_bitmaps(name: str, lists: pa.Array) -> pa.Array:
-    """Return the union of each list of serialized bitmaps, in the format of a function; empty for NULL."""
+    """Return the union of each list of serialized bitmaps, by the name of their aggregate function.
+
+    The union of NULL is an empty bitmap.
+    """
     bitmap = bitmap_class(name)
     united = []
     for serialized in lists.to_pylist():
@@ -24,7 +27,7 @@ def united_bitmaps(name: str, lists: pa.Array) -> pa.Array:
 
 
 def bitmap_class(name: str) -> Any:
-    """Return the library's class of the bitmaps of a function. Raises ImportError without the library."""
+    """Return the library's class for the bitmaps of an aggregate function. Raises ImportError without the library."""
     import pyroaring
 
     return {"rbm32": pyroaring.BitMap, "rbm64": pyroaring.BitMap64}[name]

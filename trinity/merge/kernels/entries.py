@@ -17,13 +17,16 @@ from trinity.merge.kernels.rows import ColumnRows, lists
 class Entries:
     """The entries of all rows, key by key, in fold order.
 
+    Keys are those of the table's rows. Codes are numbers of the entries' own keys: equal entries have equal codes.
+
     Attributes:
         values: the entries; those of a map are structs of key and value.
-        keys: ascending, the number of each one's key.
-        there: for each key False where no row adds any: the column is NULL.
+        keys: for each entry the number of the row's key, ascending.
+        there: for each key whether a row adds entries; else the column is NULL.
         retract: True for entries that remove an equal one.
-        newer: (a number for each entry, whether an equal number replaces): an entry replaces an earlier one
-            only if its number is larger, or equal; None: it always does.
+        newer: (a number for each entry, whether an equal number replaces, too): an entry replaces an earlier one only
+            if its number is larger. None if it always replaces.
+        limit: how many entries a key may have; None for any number.
     """
 
     values: pa.StructArray
@@ -54,7 +57,7 @@ class Entries:
         return replace(self, values=values, keys=self.keys[mask], retract=self.retract[mask], newer=newer)
 
     def put(self, codes: np.ndarray) -> np.ndarray:
-        """Return the indices of the remaining entries, one for each number of a key, in their order."""
+        """Return the indices of the remaining entries, in order; of equal codes of a key one entry remains."""
         if self.newer is None and self.limit is None and not self.retract.any():
             first = first_of_each(self.keys, codes)
             last = len(codes) - 1 - first_of_each(self.keys[::-1], codes[::-1])
@@ -65,7 +68,7 @@ class Entries:
         return self._one_by_one(codes)
 
     def _one_by_one(self, codes: np.ndarray) -> np.ndarray:
-        # entry by entry: whether one replaces, or still fits in, depends on those before it
+        # entry by entry: whether an entry replaces another, or is within the limit, depends on the entries before it
         numbers, ties = (codes, True) if self.newer is None else self.newer
         newer = None if self.newer is None else numbers.tolist()
         found, now, mine = list[int](), -1, dict[int, int]()
@@ -85,7 +88,7 @@ class Entries:
         return np.array([*found, *mine.values()], np.int64)
 
     def appended(self, codes: np.ndarray) -> np.ndarray:
-        """Return the indices of the remaining entries, if each one is added at the end."""
+        """Return the indices of the remaining entries, if every entry is appended and none replaces another."""
         if self.limit is None and not self.retract.any():
             return np.arange(len(codes))
         found, now, mine = list[int](), -1, list[tuple[int, int]]()

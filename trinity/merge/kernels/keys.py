@@ -1,4 +1,4 @@
-"""Keys in Arrow: columns whose values are compared as Spark does it, and lookups of rows by key."""
+"""Keys in Arrow: columns whose values compare as in Spark, and lookups of rows by key."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST: Final = np.int64(np.iinfo(np.int64).max)
 _SPREAD: Final = 8
 """A lookup table, of five bytes a value, serves integers whose range is at most this multiple of their number."""
 _NONE: Final = -1
-"""Number of a value that is not among the distinct ones."""
+"""The number of a value that is not among the known ones."""
 
 
 def as_integers(values: pa.Array) -> np.ndarray | None:
-    """Return values as integers of the same order, 0 for NULL; None for texts, bytes and decimals.
+    """Return values as integers that compare as they do, 0 for NULL; None for texts, bytes and decimals.
 
     NaN is above every number, all NaNs are one, and -0.0 is 0.0 (K2, K3).
     """
@@ -43,7 +43,7 @@ def as_integers(values: pa.Array) -> np.ndarray | None:
 
 
 def comparable(rows: pa.Table) -> pa.Table:
-    """Return rows with integers for floating-point numbers, which Arrow compares otherwise than Spark."""
+    """Return rows with integers in place of floating-point numbers, which Arrow compares differently from Spark."""
     for index, kind in enumerate(rows.schema.types):
         if pa.types.is_floating(kind):
             values = rows.column(index).combine_chunks()
@@ -60,7 +60,7 @@ def rows_with_keys(rows: pa.Table, keys: pa.Table, key: Sequence[str]) -> np.nda
 
 
 def without_null_keys(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return the rows without NULL in their key: other rows take no part (K1), and only external tables have them."""
+    """Return the rows without NULL in their key. Others, which only external tables have, take no part (K1)."""
     for name in key:
         if rows.column(name).null_count:
             rows = rows.filter(pc.is_valid(rows.column(name)))
@@ -77,7 +77,7 @@ def sorted_indexes(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
 
 
 def indexes_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
-    """Return the index in sorted rows at which each new row is to be inserted; the number of rows means the end."""
+    """Return for each of the other rows the index at which it belongs among rows that are sorted by key."""
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.searchsorted(_integers(rows.column(key[0])), _integers(others.column(key[0])))
     both = comparable(pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks())
@@ -90,11 +90,13 @@ def indexes_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.nd
 
 @dataclass(frozen=True)
 class Keys:
-    """Distinct keys, each with a number from 0 on. No key with a NULL in it is among them.
+    """The distinct keys of some rows, each with a number from 0 on. Keys with a NULL are left out.
 
     Attributes:
-        columns: the distinct values of each.
-        together: from the second column on, the distinct pairs (number by the columns before, number by this one).
+        key: names of the key columns.
+        columns: the distinct values of each key column.
+        together: for each column from the second on, the distinct pairs (number by the columns before, number by this
+            column).
     """
 
     key: tuple[str, ...]
@@ -116,11 +118,11 @@ class Keys:
         return cls(tuple(key), tuple(columns), tuple(together)), numbers
 
     def __len__(self) -> int:
-        """Return their number."""
+        """Return the number of keys."""
         return len(self.together[-1] if self.together else self.columns[0])
 
     def numbers(self, rows: pa.Table) -> np.ndarray:
-        """Return the number of each row's key; -1 where it is not among these."""
+        """Return the number of each row's key; -1 for a key that is not among these."""
         found = self.columns[0].numbers(rows.column(self.key[0]))
         for name, values, together in zip(self.key[1:], self.columns[1:], self.together, strict=True):
             found = together.indexes_of(_pairs(found, values.numbers(rows.column(name)), len(values)))
@@ -128,13 +130,15 @@ class Keys:
 
     @property
     def are_looked_up(self) -> bool:
-        """True where these keys are searched in a sorted file; else its rows are searched among these keys."""
+        """True if :meth:`lookup` can search these keys in a sorted file; else it searches a file's rows among them."""
         return not self.together and isinstance(self.columns[0], _Numbers)
 
     def lookup(self, rows: pa.Table, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return (indexes of the rows whose key is among these, ascending; the numbers of these keys).
+        """Return (indexes of the rows whose key is among these, ascending; numbers of the keys of these rows).
 
-        ``among``, ascending numbers of keys, limits the search: the rows are known to have only these keys.
+        Args:
+            rows: the rows.
+            among: ascending numbers of the only keys that the rows may have; None for all keys.
         """
         if not self.together and (found := self.columns[0].lookup(rows.column(self.key[0]), among)) is not None:
             return found
@@ -144,13 +148,16 @@ class Keys:
 
 
 def _pairs(numbers: np.ndarray, further: np.ndarray, limit: int) -> np.ndarray:
-    """Combine two numbers into one; the second is below ``limit``. It fits, as both are below the number of rows."""
+    """Return one number for each pair of numbers; the second one is below ``limit``.
+
+    The result fits, as both numbers are below the number of rows.
+    """
     return np.where((numbers == _NONE) | (further == _NONE), _NONE, numbers * limit + further)
 
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Distinct integers in ascending order; the number of an integer is its index."""
+    """The distinct values of a column as ascending integers; the number of a value is its index."""
 
     found: np.ndarray
 
@@ -167,9 +174,10 @@ class _Numbers:
         return np.where(self.found[indexes] == values, indexes, _NONE)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-        """Search these in a column, as :meth:`Keys.lookup`; None unless they are few, and the column ascends strictly.
+        """Return what :meth:`Keys.lookup` does, by a search of these integers in a column.
 
-        The key column of a base file does, so a few keys are found without a look at each of its rows.
+        None unless they are fewer than the rows, and the column ascends strictly, as the key column of a base file
+        does. Then few keys are found without a look at every row.
         """
         values, wanted = _integers(column), self.found if among is None else self.found[among]
         if column.null_count or len(values) <= len(wanted) or not (values[1:] > values[:-1]).all():
@@ -181,7 +189,7 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class _Others:
-    """Distinct values of a type that numpy does not sort; the number of a value is its index."""
+    """The distinct values of a column whose type numpy does not sort; the number of a value is its index."""
 
     found: pa.Array
 
@@ -201,7 +209,7 @@ _Values = _Numbers | _Others
 
 
 def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
-    """Return the distinct values of a column, and the number of each row's."""
+    """Return the distinct values of a column, and the number of each row's value."""
     if _is_integer(column.type):
         return _distinct(_integers(column), valid(column))
     found = column.combine_chunks().dictionary_encode()
@@ -210,12 +218,15 @@ def _distinct_values(column: pa.ChunkedArray) -> tuple[_Values, np.ndarray]:
 
 
 def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarray]:
-    """Return the distinct integers among the valid ones, and the number of each row's; numpy.unique is slower."""
+    """Return the distinct integers among the valid ones, and the number of each row's integer.
+
+    ``numpy.unique`` is slower.
+    """
     indexes = np.flatnonzero(valid)
     counted = values[indexes]
     numbers = np.full(len(values), _NONE)
     low, high = (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)
-    if high - low < _SPREAD * len(counted):  # a table over all of their range spares the sort
+    if high - low < _SPREAD * len(counted):  # a table with an entry for each integer of the range needs no sort
         present = np.zeros(high - low + 1, bool)
         present[counted - low] = True
         numbers[indexes] = np.cumsum(present, dtype=np.uint32)[counted - low].astype(np.int64) - 1

@@ -19,7 +19,7 @@ _NO_ROW: Final = -1
 
 
 def order_codes(values: pa.Array) -> np.ndarray:
-    """Return a BIGINT for each value of a primitive type, larger for larger ones.
+    """Return a BIGINT for each value of a primitive type; larger values have larger numbers.
 
     NULL is smallest, NaN is above every number, and -0.0 equals 0.0; text and binary compare by bytes.
     """
@@ -44,7 +44,11 @@ def _ranked(values: pa.Array) -> np.ndarray:
 
 
 def tuple_codes(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return a number from 0 on for each tuple of numbers, compared left to right; equal ones have the same."""
+    """Return a number from 0 on for each tuple, in the order of the tuples; equal tuples have the same number.
+
+    Args:
+        parts: for each place of the tuples its numbers. Places are compared left to right.
+    """
     order = np.lexsort(tuple(reversed(parts)))
     new = np.zeros(len(order), bool)
     for part in parts:
@@ -55,7 +59,7 @@ def tuple_codes(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def equal_codes(values: pa.Array) -> np.ndarray:
-    """Return a number for each value of any type but maps, the same for equal ones; NULL equals NULL."""
+    """Return a number for each value of any type but maps; equal values have the same number, and NULL equals NULL."""
     if pa.types.is_struct(values.type):
         children = [equal_codes(child) for child in values.flatten()]
         return tuple_codes([as_numpy(values.is_valid()), *children])
@@ -76,7 +80,7 @@ def _equal_lists(values: pa.Array) -> np.ndarray:
 
 
 def first_of_each(keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return the indices of the first appearance of each number within its key, ascending."""
+    """Return the indices of the first appearance of each code within its key, ascending."""
     order = np.lexsort((codes, keys))
     first = np.ones(len(order), bool)
     first[1:] = (keys[order[1:]] != keys[order[:-1]]) | (codes[order[1:]] != codes[order[:-1]])
@@ -85,11 +89,12 @@ def first_of_each(keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class FoldOrder:
-    """The order of the row versions of each key: by some numbers, then as they come (A2).
+    """The order of the row versions of each key: by codes, then by position among all rows (A2).
 
     Attributes:
         keys: the number of each row's key.
-        codes: numbers of all rows, compared left to right.
+        count: how many keys there are.
+        codes: arrays with a number for each row; the first array in which two rows differ decides.
     """
 
     keys: np.ndarray
@@ -97,11 +102,11 @@ class FoldOrder:
     codes: tuple[np.ndarray, ...] = ()
 
     def last(self, among: np.ndarray) -> np.ndarray:
-        """Return the last row of each key for which a mask is true; -1 for none."""
+        """Return the index of the last row of each key among those of a mask; -1 for a key without one."""
         return self._end(among, np.maximum, _LEAST)
 
     def first(self, among: np.ndarray) -> np.ndarray:
-        """Return the first row of each key for which a mask is true; -1 for none."""
+        """Return the index of the first row of each key among those of a mask; -1 for a key without one."""
         return self._end(among, np.minimum, _MOST)
 
     def _end(self, among: np.ndarray, better: np.ufunc, worst: int) -> np.ndarray:
@@ -113,11 +118,11 @@ class FoldOrder:
         if better is np.minimum:
             rows = rows[::-1]
         found = np.full(self.count, _NO_ROW)
-        found[self.keys[rows]] = rows  # of several rows of a key the last one stays
+        found[self.keys[rows]] = rows  # if a key has several rows, the last assignment stays
         return found
 
     def sorted(self, among: np.ndarray) -> np.ndarray:
-        """Return the rows for which a mask is true, key by key, in order."""
+        """Return the indices of the rows of a mask, key by key, in order."""
         rows = np.flatnonzero(among)
         by = [codes[rows] for codes in reversed(self.codes)]
         return rows[np.lexsort((*by, self.keys[rows]))] if by else rows[np.argsort(self.keys[rows], kind="stable")]

@@ -1,4 +1,7 @@
-"""The steps of a product as Spark's types make them: integers exact to 38 digits, decimals rounded half up, DOUBLE."""
+"""The steps of a product with the arithmetic of Spark's types.
+
+Integers are exact to 38 digits, decimals are rounded half up, floating-point numbers are DOUBLE.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _EXACT: Final = Context(prec=200)
 
 
 class Steps(Protocol):
-    """The arithmetic of one type; a result that is out of range is None."""
+    """The interface of the arithmetic of one type. A result that is out of range is None."""
 
     def numbers(self, values: pa.Array) -> list[Any]:
         """Return values in the form in which the steps compute."""
@@ -28,11 +31,17 @@ class Steps(Protocol):
         ...
 
     def divided(self, product: Any, factor: Any) -> Any:
-        """Return the product without a factor."""
+        """Return the product divided by a factor."""
         ...
 
     def folded(self, products: Sequence[Any], over: np.ndarray, kind: pa.DataType) -> Folded:
-        """Return the column's values out of the products, None for none."""
+        """Return the column's values.
+
+        Args:
+            products: the product of each key; None for a key without one.
+            over: True for keys whose product has left the range on the way.
+            kind: the column's type.
+        """
         ...
 
 
@@ -44,7 +53,7 @@ def steps_of(kind: DataType) -> Steps:
 
 
 def integer_limits(kind: DataType) -> np.iinfo[Any]:
-    """Return the range of a type of integers; formats may store them in a wider one."""
+    """Return the range of an integer type; formats may store its values in a wider type."""
     return np.iinfo(arrow_type(str(kind)).to_pandas_dtype())
 
 
@@ -63,7 +72,7 @@ class _Floating:
 
 
 class _Whole:
-    """Integers, in DECIMAL(38,0)."""
+    """The arithmetic of integers, in DECIMAL(38,0)."""
 
     quotient_digits: Final = 32
     """Spark's quotient of DECIMAL(38,0) and DECIMAL(20,0) is a DECIMAL(38,6)."""
@@ -91,7 +100,7 @@ class _Whole:
 
 
 class _Fixed:
-    """Decimals, as integers of the column's scale, in a DECIMAL that still multiplies exactly by a value."""
+    """The arithmetic of decimals, as integers of the column's scale, as wide as a product with a value is exact."""
 
     def __init__(self, precision: int, scale: int) -> None:
         self.precision, self.scale = precision, scale
@@ -107,7 +116,7 @@ class _Fixed:
     def divided(self, product: int, factor: int) -> int | None:
         if not factor:
             return None
-        # Spark rounds to 38 places, to those of the quotient's type, then to the column's
+        # Spark rounds three times: to 38 places, to the scale of the quotient's type, to the column's scale
         exact = _half_up(product * 10**_WIDEST * (1 if factor > 0 else -1), abs(factor))
         quotient = _within(_half_up(exact, 10 ** (_WIDEST - self.quotient_scale)), _WIDEST)
         if quotient is None:
@@ -129,7 +138,7 @@ def _within(value: int, digits: int) -> int | None:
 
 
 def _half_up(value: int, by: int) -> int:
-    """Return a quotient, rounded half up (away from zero)."""
+    """Return ``value / by``, rounded to an integer; halves are rounded away from zero."""
     size = (2 * abs(value) + by) // (2 * by)
     return size if value >= 0 else -size
 

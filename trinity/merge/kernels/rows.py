@@ -24,7 +24,7 @@ class ColumnRows:
         values: its values.
         order: fold order of the rows.
         when: True for rows that carry the column (P1).
-        retract: True for retracts that reach it.
+        retract: True for retracts that take the column's value back.
         explicit: True for rows that set the column even to NULL: those that SQL UPDATE wrote.
         options: the function's options.
     """
@@ -50,9 +50,9 @@ class Folded:
     """A column's value for each key.
 
     Attributes:
-        values: the values, in the column's type; NULL where no row had one.
-        unfit: True for keys whose value is out of range (A4); None where there are none.
-        shown: number of such a key -> its value as text.
+        values: the values, in the column's type; NULL for a key of which no row has one.
+        unfit: True for keys whose value is out of range (A4); None if there are none.
+        shown: returns the value of such a key as text, by the key's number.
     """
 
     values: pa.Array
@@ -67,7 +67,13 @@ def picked(values: pa.Array, rows: np.ndarray) -> pa.Array:
 
 
 def lists(keys: np.ndarray, elements: pa.Array, there: np.ndarray) -> pa.ListArray:
-    """Return a list for each key, of elements by ascending numbers of keys; NULL for a key that is not there."""
+    """Return a list for each key.
+
+    Args:
+        keys: number of each element's key, ascending.
+        elements: the elements.
+        there: for each key whether it has a list; else the result is NULL.
+    """
     offsets = np.zeros(len(there) + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=len(there)), out=offsets[1:])
     mask = None if there.all() else as_arrow(~there)

@@ -1,4 +1,4 @@
-"""Exact sums of integers and decimals by key, in halves and quarters that no number of rows makes overflow (A4)."""
+"""Exact sums of integers and decimals by key (A4): 32-bit digits are summed apart, which cannot overflow."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from trinity.arrays import as_numpy
 _DIGIT: Final = 32
 _BASE: Final = 1 << _DIGIT
 _EXACT_ROWS: Final = 1 << 20
-"""So many numbers of 32 bits add up to less than 2 ** 53, below which numpy's sums by key, in DOUBLE, are exact."""
+"""How many rows are summed at once: so many numbers of 32 bits add up to less than 2 ** 53.
+
+Below that numpy's sums by key, which are DOUBLE, are exact.
+"""
 
 
 def digits_of(values: pa.Array) -> list[np.ndarray]:
-    """Return the digits, to the base 2 ** 32, of integers or decimals that are not NULL: the last one has the sign.
+    """Return the digits, to the base 2 ** 32, of integers or decimals without NULLs.
 
-    Integers that all have one digit are returned as one.
+    The lowest digit comes first; the last one has the sign. Integers have two digits, decimals four. If all integers
+    fit into one digit, there is only one.
     """
     if pa.types.is_decimal(values.type):
         start = values.offset
@@ -34,9 +38,13 @@ def digits_of(values: pa.Array) -> list[np.ndarray]:
 def sums_of_digits(
     digits: Sequence[np.ndarray], keys: np.ndarray, count: int, negative: np.ndarray | None
 ) -> list[np.ndarray]:
-    """Return the digits of the sum of each key, carried: all but the last are from 0 on and below the base.
+    """Return the digits of each key's sum, with carries: all digits but the last are from 0 up to below the base.
 
-    Negative values are subtracted.
+    Args:
+        digits: digits of the values.
+        keys: number of each value's key.
+        count: how many keys there are.
+        negative: True for values that are subtracted; None for none.
     """
     found = [_sums(digit if negative is None else np.where(negative, -digit, digit), keys, count) for digit in digits]
     for n in range(len(found) - 1):
@@ -54,12 +62,12 @@ def _sums(values: np.ndarray, keys: np.ndarray, count: int) -> np.ndarray:
 
 
 def whole(digits: Sequence[np.ndarray], key: int) -> int:
-    """Return the sum of one key."""
+    """Return the sum of one key as a Python integer."""
     return sum(int(digit[key]) << (_DIGIT * n) for n, digit in enumerate(digits))
 
 
 def totals(digits: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return (sums as BIGINT, True where one does not fit)."""
+    """Return (sums as BIGINT, mask of the sums that do not fit)."""
     if len(digits) == 1:
         return digits[0], np.zeros(len(digits[0]), bool)
     low, high = digits
@@ -68,7 +76,7 @@ def totals(digits: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def decimals(digits: Sequence[np.ndarray], scale: int) -> tuple[pa.Array, np.ndarray]:
-    """Return (sums of 38 digits, True where one does not fit into 128 bits)."""
+    """Return (sums as DECIMAL(38, scale), mask of the sums that do not fit into 128 bits)."""
     beyond = (digits[3] < -(_BASE >> 1)) | (digits[3] >= _BASE >> 1)
     words = np.stack([digit.astype(np.uint64).astype("<u4") for digit in digits], axis=1)
     buffer = pa.py_buffer(np.ascontiguousarray(words).tobytes())

@@ -1,7 +1,7 @@
 """The fold of the engines that merge column by column: partial-update (P1, G1-G7) and aggregation (E1).
 
-Everything is Spark SQL over the row versions of a key. First the rows are placed in fold order and those before
-the last cut are left out (:meth:`ColumnFold.contributions`); then one aggregation by key folds them.
+All expressions are Spark SQL over the row versions of a key. First the rows get their fold order, and those before the
+last cut are left out (:meth:`ColumnFold.contributions`). Then one aggregation by key folds them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trinity.syntax.quoting import quoted, text_literal
 _CUT_AT: Final = "_trinity_cut"
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FLAT: Final = frozenset((*_WHOLE, "boolean", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"))
-"""Types that Spark's hash aggregation keeps; with others it sorts."""
+"""Types that Spark's hash aggregation supports; with other types Spark sorts."""
 
 
 def _kind(spec: MergeSpec, cuts: bool) -> str:
@@ -43,7 +43,7 @@ def _key(spec: MergeSpec) -> str:
 
 
 def _fold_order(spec: MergeSpec) -> str:
-    """Return Spark SQL: the fold order, by arrival, or by sequence and then arrival; NULL loses either way (K3, U8)."""
+    """Return Spark SQL: the fold order: by sequence if there is one, then by arrival; NULL always loses (K3, U8)."""
     if not spec.ordering:
         return ARRIVAL
     way = "DESC" if spec.descending else "ASC"
@@ -56,11 +56,13 @@ class ColumnFold:
     """The aggregation of one table's rows, as Spark SQL.
 
     Attributes:
-        omits: False when every row has all columns of the groups in which it takes part.
-        hard_deletes: False when none of the rows can be a hard delete.
+        definition: the table's definition.
+        spec: its merge rules.
+        omits: False if every row carries all columns of the groups in which it takes part.
+        hard_deletes: False if none of the rows can be a hard delete.
         orders: number of a group -> Spark SQL: its fold order as one BIGINT, NULL for rows that take no part in it.
-        small: columns of numbers so small that no sum over the rows leaves BIGINT.
-        raises: True when a value out of range is an error; else it is NULL, and :data:`FITS` is false (A4).
+        small: columns whose numbers are so small that no sum over the rows leaves BIGINT.
+        raises: True if a value out of range is an error; else it becomes NULL, and :data:`FITS` false (A4).
     """
 
     definition: TableDefinition
@@ -72,7 +74,10 @@ class ColumnFold:
     raises: bool = True
 
     def contributions(self, versions: AnyRows) -> AnyRows:
-        """Return the row versions that still count, with :data:`KIND` and :data:`FOLD_ORDER`, of rows with an arrival.
+        """Return the row versions that still count, with :data:`KIND` and :data:`FOLD_ORDER`.
+
+        Args:
+            versions: row versions, with :data:`ARRIVAL`.
 
         Returns:
             for each key the rows from its last cut on. The cut is among them: it stands for the rows that it removes.
@@ -116,7 +121,7 @@ class ColumnFold:
         return kept_after_removal(rows, self.spec, FOLD_ORDER, KIND) if removing else rows
 
     def not_in(self, dialect: str) -> dict[str, str]:
-        """Return column -> its function, of those that a merge view in a dialect cannot have."""
+        """Return column -> name of its function, for the functions that a merge view in a dialect cannot have."""
         folded = self._single.items()
         return {name: function.name for name, (function, field) in folded if not function.said_in(dialect, field)}
 
@@ -124,7 +129,10 @@ class ColumnFold:
 
     @cached_property
     def _single(self) -> dict[str, tuple[AggregateFunction, Field]]:
-        """The columns that fold by themselves: all but keys, plain columns of groups and hidden ones."""
+        """Name -> function and field of each column with a fold of its own.
+
+        These are all but key columns, hidden columns, and columns of groups without a function.
+        """
         found = {}
         for column in self.definition.visible:
             group = self.spec.group_of(column.name)
@@ -134,7 +142,7 @@ class ColumnFold:
             known = aggregate_function(function.name)
             assert known is not None
             carries = self._carries(column)
-            if known.commutes and column.nullable:  # a row that does not carry it has NULL, which changes no sum
+            if known.commutes and column.nullable:  # rows that do not carry the column have NULL, which changes nothing
                 carries = "true"
             found[column.name] = known, self._field(column, function, group, carries)
         return found
@@ -174,7 +182,7 @@ class ColumnFold:
         return f"concat_ws(', ', {', '.join(parts)})"
 
     def _states(self) -> dict[str, str]:
-        """Return name -> aggregate expression."""
+        """Return name of a state -> aggregate expression."""
         found = {name: state for group in self._groups.values() for name, state in group.states().items()}
         for n, (name, (function, field)) in enumerate(self._single.items()):
             found[_column(n)] = self._ordering_state(name) or function.aggregate(field)
@@ -182,7 +190,7 @@ class ColumnFold:
 
     @cached_property
     def _groups(self) -> dict[tuple[str, ...], GroupFold]:
-        """Sequence -> its group."""
+        """Sequence columns -> the fold of their group."""
         return {
             group.sequence: GroupFold(
                 number=n,

@@ -1,6 +1,7 @@
-"""The fold of whole rows as Spark SQL expressions: deduplicate (U1-U8) and first-row (E2). Needs no Python worker.
+"""The fold of whole rows as Spark SQL expressions: deduplicate (U1-U8) and first-row (E2). It needs no Python worker.
 
-It is text, not Column objects: a Column takes several calls into the JVM, and a merged read would have hundreds.
+Expressions are text, not Column objects: each Column takes several calls into the JVM, and a merged read would have
+hundreds.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def winners(versions: AnyRows, spec: MergeSpec) -> AnyRows:
     """Return the winning version of each key, tombstones too: freshest watermark, then latest arrival (K3, K4).
 
     In a ``first-row`` table the earliest arrival wins (E2). Under ``ignore-delete`` retracts take no part (D1).
-    A window sorts by key first, and so spares the sort-merge join with the base a sort; ``max_by`` would not.
+    A window function is used, not ``max_by``: it leaves rows sorted by key, so the join with the base need not sort.
     """
     versions = taking_part(versions, spec)
     key = ", ".join(map(quoted, spec.key))
@@ -60,14 +61,14 @@ def winners(versions: AnyRows, spec: MergeSpec) -> AnyRows:
 
 
 def taking_part(versions: AnyRows, spec: MergeSpec) -> AnyRows:
-    """Return the row versions that may win: under ``ignore-delete`` not the retracts (D1)."""
+    """Return the row versions that may win: under ``ignore-delete`` all except retracts (D1)."""
     if not (spec.ignore_delete and spec.row_kind):
         return versions
     return versions.where(f"NOT coalesce({_is_retract(spec.row_kind)}, false)")
 
 
 def winner_first(spec: MergeSpec, names: Mapping[str, str]) -> str:
-    """Return Spark SQL: the order of a key's row versions, the winner first (K3, K4, E2)."""
+    """Return Spark SQL: the ORDER BY of a key's row versions, the winner first (K3, K4, E2)."""
     way: str = "ASC" if spec.descending else "DESC"
     arrival = "ASC" if spec.engine is MergeEngine.FIRST_ROW else "DESC"
     return ", ".join([*(f"{names[c]} {way} NULLS LAST" for c in spec.ordering), f"{ARRIVAL} {arrival}"])
@@ -82,9 +83,10 @@ def beats(spec: MergeSpec, earlier: str, later: str) -> str:
 
 
 def greater(pairs: Sequence[tuple[str, str]], tie: str, sign: str = ">") -> str:
-    """Return Spark SQL, never NULL: true where the first parts beat the second, left to right; NULL loses (K3).
+    """Return Spark SQL, never NULL: true if the first value of each pair beats the second; NULL loses (K3).
 
-    Where all are equal the result is ``tie``. The sign is ``<`` where the smallest is the freshest.
+    Pairs are compared left to right: the first pair that differs decides. If all are equal the result is ``tie``. The
+    sign is ``<`` if the smallest value is the freshest.
     """
     wins = tie
     for mine, other in reversed(pairs):

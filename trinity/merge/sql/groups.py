@@ -11,7 +11,7 @@ from trinity.syntax.quoting import quoted
 
 
 def takes_part(group: SequenceGroup) -> str:
-    """Return Spark SQL: true where the row's sequence is not all NULL (G2)."""
+    """Return Spark SQL: true for a row that takes part in the group: its sequence is not all NULL (G2)."""
     return f"({' OR '.join(f'{quoted(c)} IS NOT NULL' for c in group.sequence)})"
 
 
@@ -20,12 +20,15 @@ class GroupFold:
     """The Spark SQL that folds one group.
 
     Attributes:
+        number: number of the group, for the names of its columns.
+        group: the group.
         plain: its protected columns without a function.
-        fold_order: BIGINT column, the fold order within a key.
-        retract: Spark SQL: true for a retract, or None when there are none.
-        carries: column -> Spark SQL: true for rows that carry it; None when all that take part carry all of them.
-        packed: BIGINT column, the fold order in the group, NULL for rows that take no part; or None.
-        flat: whether a hash aggregation can keep every column of the group.
+        fold_order: name of a BIGINT column with the fold order within a key.
+        key: the key columns, as Spark SQL.
+        retract: Spark SQL: true for a retract; None if there are none.
+        carries: column -> Spark SQL: true for rows that carry it; None if every row that takes part carries all.
+        packed: name of a BIGINT column with the fold order in the group, NULL for rows that take no part; None without.
+        flat: whether Spark's hash aggregation supports the types of all columns of the group.
     """
 
     number: int
@@ -40,12 +43,12 @@ class GroupFold:
 
     @property
     def order(self) -> str:
-        """Spark SQL: the row's rank in the group's fold order, larger is later."""
+        """Spark SQL: a value by which the group's rows are ordered; larger is later."""
         return self.packed or f"struct({', '.join(map(quoted, self.group.sequence))}, {self.fold_order})"
 
     @property
     def _has_own_states(self) -> bool:
-        """True when each column has a state of its own."""
+        """True if each column is aggregated by itself, not all together as a struct."""
         return self.packed is not None and self.flat
 
     @property
@@ -61,10 +64,10 @@ class GroupFold:
         return f"struct({', '.join(map(quoted, self.group.sequence))})"
 
     def prepared(self) -> list[str]:
-        """Return the columns that the rows need before they are aggregated.
+        """Return the columns that the rows need before they are aggregated: whether a row was the newest as it came.
 
-        A row that leaves out a column moves the sequence, but not that column. So what a column takes depends on more
-        than its own rows: a late row counts only if it was the newest of the group when it came.
+        A row that leaves out a column moves the sequence on, but not that column. So a column's value depends on rows
+        that do not carry it: a late row counts only if it was the newest of the group when it came.
         """
         if self.carries is None:
             return []
@@ -73,7 +76,7 @@ class GroupFold:
         return [f"coalesce({takes_part(self.group)} AND {self._sequence} >= {so_far}, false) AS {self._newest}"]
 
     def states(self) -> dict[str, str]:
-        """Return name -> aggregate expression."""
+        """Return name of a state -> aggregate expression."""
         part = takes_part(self.group)
         if self.carries is not None:
             found = {self._name: aggregated(f"max({self._sequence})", part)}
@@ -91,7 +94,7 @@ class GroupFold:
         return f"IF({self.retract}, NULL, {quoted(column)})" if self.retract else quoted(column)
 
     def results(self) -> Mapping[str, str]:
-        """Return column -> its value out of the states."""
+        """Return column -> Spark SQL: its value, from the states."""
         if self.carries is not None:
             sequence = {c: f"{self._name}.{quoted(c)}" for c in self.group.sequence}
             return sequence | {c: f"{self._name}_{n}" for n, c in enumerate(self.plain)}

@@ -1,9 +1,12 @@
 """Rows that a -D of a sequence group removes (D5): a state machine over the row versions of a key, in Spark SQL.
 
-While a key is live, a -D whose tuple in a listed group is not older than the stored one deletes the row. Each listed
-group in which the -D is not older keeps its tuple as threshold; all else is blank. While a key is dead, an add that is
-older than a threshold is dropped whole, and so is one that is NULL in all groups with a threshold. An add that is not
-older revives the row from blank. A retract can then only raise a threshold.
+A row's tuple in a group are its values of the group's sequence columns. Listed groups are those of
+``partial-update.remove-record-on-sequence-group``.
+
+While a key is live, a -D deletes the row if in a listed group its tuple is not older than the stored one. In each such
+group the tuple of the -D becomes a threshold; everything else is blank from then on. While a key is dead, an add that
+is older than a threshold is dropped as a whole, and so is an add that is NULL in all groups with a threshold. Any other
+add revives the row, from blank. Retracts of a dead key can only raise thresholds.
 """
 
 from __future__ import annotations
@@ -23,8 +26,11 @@ _STATE = "_trinity_state"
 def kept_after_removal(rows: AnyRows, spec: MergeSpec, fold_order: str, kind: str) -> AnyRows:
     """Return the rows of a live key from its last revival on, and for a dead key one -D that carries its thresholds.
 
-    The fold order within a key is a BIGINT. The kind is a :class:`~trinity.merge.row_kinds.FoldKind`, and no
-    cut.
+    Args:
+        rows: the row versions, without cuts.
+        spec: the table's merge rules.
+        fold_order: name of a BIGINT column with the fold order within a key.
+        kind: name of a column with a :class:`~trinity.merge.row_kinds.FoldKind`.
     """
     types = {fold_order: "bigint", kind: "int"}  # the fold order first: the rows are sorted by it
     types |= {name: of for name, of in rows.dtypes if name not in types}
@@ -69,7 +75,7 @@ class _Machine:
         return f"STRUCT<{', '.join(f'{quoted(c)}: {self.types[c]}' for c in self.groups[n].sequence)}>"
 
     def _tuple(self, n: int) -> str:
-        """Return the row's tuple in a group, NULL when all its parts are."""
+        """Return Spark SQL: the row's tuple in a group; NULL if all its parts are NULL."""
         named = ", ".join(f"x.{quoted(c)} AS {quoted(c)}" for c in self.groups[n].sequence)
         return f"CASE WHEN {self._takes_part(n)} THEN struct({named}) END"
 
@@ -92,7 +98,7 @@ class _Machine:
         parts = ", ".join(f"'s{n}', {self._sequence(n)}" for n in self.numbers)
         dead = "k.deletes OR (a.dead AND NOT k.revives)"
         found = f"named_struct('dead', {dead}, 'start', IF(k.revives, {self.fold_order}, a.start), {parts})"
-        # what the row does is decided once, then used for every group
+        # `deletes` and `revives` are evaluated once, and then used for every group
         return f"transform(array(named_struct('deletes', {deletes}, 'revives', {revives})), k -> {found})[0]"
 
     def _sequence(self, n: int) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SqlRows:
-    """Rows as the text of a Spark query, with those methods of a DataFrame that a fold calls; ``dtypes`` as there."""
+    """Rows as the text of a Spark query, with ``dtypes`` and those methods of a DataFrame that a fold calls."""
 
     text: str
     dtypes: list[tuple[str, str]]
