@@ -16,7 +16,7 @@ from trinity.calls import is_stopped, public
 from trinity.catalogs import Catalogs, closed_session
 from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
-from trinity.engine.executes import NotLocal, asked_spark, default_local_bytes, not_supported, runs_alone
+from trinity.engine.executes import NotLocal, asked_spark, default_local_bytes, refuse_alone, runs_alone
 from trinity.errors import TrinityError, ignoring, nearest, not_pickled
 from trinity.merge.properties import Properties, canonical_properties, duration_ms
 from trinity.names import TableName, checked_name, split_name
@@ -178,8 +178,7 @@ class Session:
             TrinityError: CONFIGURATION_INVALID when Spark cannot be started, or was given to :func:`trinity.connect`
                 and was stopped since; NOT_SUPPORTED in a session with ``engine="local"``.
         """
-        if runs_alone(self):
-            raise not_supported("This", NotLocal("it is not yet done in this process alone"))
+        refuse_alone(self, "This", lambda: NotLocal("it is not yet done in this process alone"))
         found = self.running_spark
         if found is not None:
             return found

@@ -235,15 +235,24 @@ def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": {"b"}, "e": {"a"}}) == [{"b", "c", "d"}]
 
 
+_ASKS: Final = re.compile(r"\.engine .* '(local|spark)'$|^(runs_alone|who_executes)\(|\.(spark_is_given|local_bytes)$")
+_ASK_OF_ENGINES: Final = {
+    "session.py": "what a session without Spark has: no Spark, no views of it, a time zone of its own",
+    "engine/reading/explain.py": "it prints who would execute",
+    "demo/readers.py": "a session without Spark has no readers that are Spark's",
+}
+"""Module that asks for a session's engine -> why that decides nothing."""
+
+
 def test_who_executes_is_decided_in_one_module() -> None:
-    """Other modules ask it, and do not compare a session's engine with ``local`` or ``spark`` themselves."""
-    deciding = {
-        str(path.relative_to(ROOT))
+    """Other modules hand it their work, and ask for nothing of a session that it goes by."""
+    asking = {
+        str(path.relative_to(ROOT / "trinity")): ast.unparse(node)
         for path in (ROOT / "trinity").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Compare) and re.search(r"\.engine .* '(local|spark)'", ast.unparse(node))
+        if isinstance(node, ast.Compare | ast.Call | ast.Attribute) and _ASKS.search(ast.unparse(node))
     }
-    assert deciding == {"trinity/engine/executes.py"}
+    assert asking.keys() == {"engine/executes.py", *_ASK_OF_ENGINES}, asking
 
 
 def test_import_trinity_is_light() -> None:

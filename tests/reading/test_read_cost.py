@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cached_property
+
 import pyarrow as pa
 import pytest
 
@@ -90,3 +93,12 @@ def test_the_options_of_a_version_are_parsed_once() -> None:
         assert plan_read(splits).spec is plan_read(splits).spec
         health_of(splits)
     assert parsed == {"t": 1}
+
+
+def test_a_plan_leaves_nothing_in_its_version() -> None:
+    """A version goes to Spark's tasks: it holds its fields, and what its own class keeps of them."""
+    splits = version(BASE, 9)
+    plan_read(splits)
+    for value in (splits, splits.definition):
+        kept = {name for name, member in vars(type(value)).items() if isinstance(member, cached_property)}
+        assert vars(value).keys() <= {field.name for field in fields(value)} | kept

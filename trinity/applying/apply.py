@@ -17,7 +17,7 @@ from trinity.applying.upserts import apply_as_upserts, apply_here, deleting_here
 from trinity.calls import public
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import append_rows, arrow_reader, given_rows, is_spark_frame, source_frame
-from trinity.engine.executes import NotLocal, execute, not_supported, runs_alone
+from trinity.engine.executes import NotLocal, ThisProcess, execute, refuse_alone
 from trinity.engine.program import Expression
 from trinity.errors import TrinityError
 from trinity.merge.properties import Properties
@@ -202,14 +202,15 @@ def _target_of(target: Table | str, session: Session | None, shape: Shape, check
 
 def _check_executor(columns: Sequence[Column], arguments: ApplyArguments, shape: Shape, session: Session) -> None:
     """Refuse what needs Spark in a session that must not start it, before a table is made."""
-    if not runs_alone(session):
-        return
-    why = why_not_local(shape.columns) if arguments.history else None
-    if why is not None:
-        raise not_supported("apply_changes() of SCD type 2", why)
-    found = deleting_here(columns, arguments, lambda: session.timezone) if arguments.deletes is not None else None
-    if isinstance(found, NotLocal):
-        raise not_supported("apply_changes() with apply_as_deletes", found)
+
+    def why_no_deletes() -> NotLocal | None:
+        found = deleting_here(columns, arguments, lambda: session.timezone)
+        return found if isinstance(found, NotLocal) else None
+
+    if arguments.history:
+        refuse_alone(session, "apply_changes() of SCD type 2", lambda: why_not_local(shape.columns))
+    if arguments.deletes is not None:
+        refuse_alone(session, "apply_changes() with apply_as_deletes", why_no_deletes)
 
 
 def _start_stream(
@@ -233,7 +234,7 @@ def _apply(table: Table, rows: Any, arguments: ApplyArguments, shape: Shape, txn
 
         return apply_to_history(table, rows, arguments, txn)
 
-    def here() -> CommitResult | NotLocal:
+    def here(_: ThisProcess) -> CommitResult | NotLocal:
         found = deleting_here(columns_of(rows.schema), arguments, lambda: table.session.timezone)
         return (
             found if isinstance(found, NotLocal) else apply_here(table, rows, arguments, definition, spec, txn, found)

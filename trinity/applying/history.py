@@ -29,5 +29,8 @@ def apply_to_history(table: Target, rows: Any, arguments: ApplyArguments, txn: T
     if is_spark_frame(rows):
         return by_spark()
     return execute(
-        table.session, f"apply_changes() to '{table.name}'", lambda: apply_here(table, rows, arguments, txn), by_spark
+        table.session,
+        f"apply_changes() to '{table.name}'",
+        lambda process: apply_here(table, rows, arguments, txn, process),
+        by_spark,
     )

@@ -1,6 +1,7 @@
-"""Who executes: this process alone, or Spark. One function decides it, and says so in the log.
+"""Who executes: this process alone, or Spark. :func:`execute` decides it, and says so in the log.
 
-It goes by the memory that this process may have: the machine's, or what its container is given.
+It goes by the session's engine, and by the bytes of the files that this process may read: a share of the memory of the
+machine, or of its container.
 """
 
 from __future__ import annotations
@@ -42,13 +43,32 @@ _SHARE: Final = 8
 """The part of the memory that the files of one statement may have: their rows take a few times as much."""
 
 
+@dataclass(frozen=True)
+class ThisProcess:
+    """This process, as :func:`execute` hands it to work that may run in it.
+
+    Attributes:
+        alone: True where Spark never takes over: what this process cannot do is refused.
+        most_bytes: bytes of the files that work may read here; None for any number.
+    """
+
+    alone: bool = False
+    most_bytes: int | None = None
+
+    def why_not_read(self, files: Iterable[DataFile]) -> NotLocal | None:
+        """Return why the files are too large to be read here; None where they are not."""
+        size = sum(file.size for file in files)
+        if self.most_bytes is None or size <= self.most_bytes:
+            return None
+        return NotLocal(f"it reads {size:,} bytes, more than local_bytes={self.most_bytes:,}")
+
+
 def execute(
     session: Host,
     what: str,
-    local: Callable[[], T | NotLocal],
+    local: Callable[[ThisProcess], T | NotLocal],
     by_spark: Callable[[], T],
     *,
-    size: int = 0,
     arrow: bool = False,
 ) -> T:
     """Execute work in this process where it may be, else by Spark.
@@ -56,27 +76,38 @@ def execute(
     Args:
         session: the session.
         what: the work, as the beginning of a sentence: ``"DELETE of 'parquet.default.t'"``.
-        local: executes it in this process, or returns why it cannot. It must have changed nothing by then.
+        local: executes it in this process, or returns why it cannot. It must have changed nothing by then. Once it
+            knows what files it reads, it asks :meth:`ThisProcess.why_not_read`.
         by_spark: executes it by Spark.
-        size: bytes of the files that it reads.
         arrow: True for calls that take or return Arrow data, as :meth:`trinity.Table.to_arrow`. They run here even if
             Spark was given or the data is large.
 
     Raises:
         TrinityError: NOT_SUPPORTED with the reason, for a session that executes in this process alone.
     """
-    reason = left_to_spark(session, size, arrow=arrow)
-    if reason is None:
-        found = local()
-        if not isinstance(found, NotLocal):
-            _log.debug("%s: executed in this process", what)
-            return found
-        reason = found
+    process = who_executes(session, arrow=arrow)
+    found = process if isinstance(process, NotLocal) else local(process)
+    if not isinstance(found, NotLocal):
+        _log.debug("%s: executed in this process", what)
+        return found
     if runs_alone(session):
-        raise not_supported(what, reason)
-    _log.debug("%s: executed by Spark, since %s", what, reason.reason)
+        raise _not_supported(what, found)
+    _log.debug("%s: executed by Spark, since %s", what, found.reason)
     current_work().executor = "spark"
     return by_spark()
+
+
+def who_executes(session: Host, *, arrow: bool = False) -> ThisProcess | NotLocal:
+    """Return this process, or why work is Spark's whatever it is. ``arrow`` is as for :func:`execute`."""
+    if runs_alone(session):
+        return ThisProcess(alone=True)
+    if session.engine == "spark":
+        return NotLocal("the session has engine='spark'")
+    if arrow:
+        return ThisProcess()
+    if session.spark_is_given:
+        return NotLocal("a Spark session was given to connect()")
+    return ThisProcess(most_bytes=session.local_bytes)
 
 
 def runs_alone(session: Host) -> bool:
@@ -84,40 +115,26 @@ def runs_alone(session: Host) -> bool:
     return session.engine == "local"
 
 
+def refuse_alone(session: Host, what: str, why_not: Callable[[], NotLocal | None]) -> None:
+    """Refuse work before it begins, in a session that executes alone and cannot do it. Arguments as of :func:`execute`.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED with the reason.
+    """
+    if runs_alone(session) and (reason := why_not()) is not None:
+        raise _not_supported(what, reason)
+
+
 def asked_spark(session: Host) -> SparkSession | None:
     """Return the Spark whose names and settings count: one that executes everything is started for it."""
     return session.spark if session.engine == "spark" else session.running_spark
 
 
-def left_to_spark(session: Host, size: int = 0, *, arrow: bool = False) -> NotLocal | None:
-    """Return why work is Spark's, whatever its plan is; None where this process executes what it can.
-
-    Arguments are those of :func:`execute`.
-    """
-    if runs_alone(session):
-        return None
-    if session.engine == "spark":
-        return NotLocal("the session has engine='spark'")
-    if arrow:
-        return None
-    if session.spark_is_given:
-        return NotLocal("a Spark session was given to connect()")
-    if size > session.local_bytes:
-        return NotLocal(f"it reads {size:,} bytes, more than local_bytes={session.local_bytes:,}")
-    return None
-
-
-def not_supported(what: str, reason: NotLocal) -> TrinityError:
-    """Return the error for work that needs Spark, in a session that must not start it."""
+def _not_supported(what: str, reason: NotLocal) -> TrinityError:
     return reason.error or TrinityError(
         "NOT_SUPPORTED",
         f"{what} needs Spark: {reason.reason}. It runs with engine='local', without Spark; engine='auto' starts Spark.",
     )
-
-
-def size_of(files: Iterable[DataFile]) -> int:
-    """Return the bytes of some files."""
-    return sum(file.size for file in files)
 
 
 def default_local_bytes() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -143,24 +144,24 @@ _KEYED_ONLY: Final = (
 )  # fmt: skip
 
 
-_PARSED: Final = "_merge_spec"
-"""Attribute of a definition, beside its fields, with the result of :func:`merge_spec`."""
+_parsed: Final[dict[int, tuple[weakref.ref[TableDefinition], MergeSpec]]] = {}
+"""Identity of each definition that is still in use -> what :func:`merge_spec` has parsed of it."""
 
 
 def merge_spec(definition: TableDefinition) -> MergeSpec:
     """Return the merge rules that the properties of a keyed table set.
 
-    They are parsed once for a definition, which never changes, and are kept with it.
+    They are parsed once for a definition, which never changes.
 
     Raises:
         TrinityError: INVALID_TABLE_PROPERTY, COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME or NOT_SUPPORTED, naming property
             and column (K1, U3, U8, V1).
     """
-    attributes = vars(definition)  # a definition is frozen; this is no field of it
-    if _PARSED not in attributes:
-        attributes[_PARSED] = _Parser(definition).parse()
-    spec: MergeSpec = attributes[_PARSED]
-    return spec
+    key = id(definition)  # no other definition has it while this one is in use
+    if key not in _parsed:
+        spec = _Parser(definition).parse()
+        _parsed[key] = weakref.ref(definition, lambda _: _parsed.pop(key, None)), spec
+    return _parsed[key][1]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.engine.executes import NotLocal, asked_spark, execute, runs_alone
+from trinity.engine.executes import NotLocal, asked_spark, execute
 from trinity.errors import TrinityError
 from trinity.spark.settings import check_late_settings, pinned
 from trinity.sql import show
@@ -54,12 +54,15 @@ def run(
         statement = parse(only, dialect)
     except TrinityError as error:
         # with MISSING the text is incomplete: Spark would read WHERE in SELECT a FROM t WHERE as an alias
-        by_spark = not runs_alone(session) and dialect == "spark" and _is_one_query(text)
-        if error.code == "SYNTAX_ERROR" and MISSING not in error.message and by_spark:
-            check_late_settings(session.spark, only)
-            with pinned(session.spark):
-                return query.run_unparsed(session, split(text)[0], error)
-        raise
+        if error.code != "SYNTAX_ERROR" or MISSING in error.message or dialect != "spark" or not _is_one_query(text):
+            raise
+        unparsed = error
+        return execute(
+            session,
+            "The query",
+            lambda _: NotLocal("only Spark parses it", unparsed),
+            lambda: _unparsed_query(session, only, unparsed),
+        )
     handler = _handler(statement)
     if txn is not None:
         if handler is not insert.insert:
@@ -74,6 +77,12 @@ def run(
         check_late_settings(running, only)
     with pinned(running):
         return handler(session, statement)
+
+
+def _unparsed_query(session: Session, text: str, error: TrinityError) -> Rows:
+    check_late_settings(session.spark, text)
+    with pinned(session.spark):
+        return query.run_unparsed(session, split(text)[0], error)
 
 
 def _takes_no_txn() -> TrinityError:
@@ -120,7 +129,7 @@ def _query(session: Session, statement: Statement) -> Rows:
         check_late_settings(session.spark, statement.text)
         return query.run_query(session, statement)
 
-    return execute(session, "The query", lambda: local_query(session, statement), by_spark)
+    return execute(session, "The query", lambda process: local_query(session, statement, process), by_spark)
 
 
 def _explain(session: Session, statement: Statement) -> Rows:
@@ -131,7 +140,9 @@ def _explain(session: Session, statement: Statement) -> Rows:
     return execute(
         session,
         "EXPLAIN",
-        lambda: NotLocal("only Spark has such a plan") if plain is None else local_explain(session, plain),
+        lambda process: (
+            NotLocal("only Spark has such a plan") if plain is None else local_explain(session, plain, process)
+        ),
         lambda: query.explain(session, statement),
     )
 

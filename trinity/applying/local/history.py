@@ -10,23 +10,25 @@ from trinity.applying.local.intervals import History, why_not_local
 from trinity.applying.plan import HistoryPlan
 from trinity.engine.changing.local.stored_winners import stored_winners
 from trinity.engine.changing.statement import rerun
-from trinity.engine.executes import NotLocal, left_to_spark, size_of
+from trinity.engine.executes import NotLocal, ThisProcess
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.spi import CommitResult, TransactionId
 from trinity.target import Target
 
 
 def apply_here(
-    table: Target, source: pa.Table, arguments: ApplyArguments, txn: TransactionId | None
+    table: Target, source: pa.Table, arguments: ApplyArguments, txn: TransactionId | None, process: ThisProcess
 ) -> CommitResult | NotLocal:
     """Apply events, or return why only Spark does.
 
     Arguments and errors are those of :func:`~trinity.applying.history.apply_to_history`.
     """
-    return rerun(table, lambda: _attempt(HistoryPlan(table, table.splits(), arguments), source, txn))
+    return rerun(table, lambda: _attempt(HistoryPlan(table, table.splits(), arguments), source, txn, process))
 
 
-def _attempt(plan: HistoryPlan, source: pa.Table, txn: TransactionId | None) -> CommitResult | NotLocal:
+def _attempt(
+    plan: HistoryPlan, source: pa.Table, txn: TransactionId | None, process: ThisProcess
+) -> CommitResult | NotLocal:
     if (why := why_not_local(plan.definition.visible)) is not None:
         return why
     events = typed_events(plan, source)
@@ -34,7 +36,7 @@ def _attempt(plan: HistoryPlan, source: pa.Table, txn: TransactionId | None) -> 
         return events
     bounds = bounds_of(events, plan.bounded)
     fold = plan.touched(bounds)
-    if (why := left_to_spark(plan.table.session, size_of(fold.splits.files))) is not None:
+    if (why := process.why_not_read(fold.splits.files)) is not None:
         return why
     with reporting_dropped_table(plan.table.connector, plan.at):
         stored = stored_winners(fold, events.select(plan.key), plan.definition.visible)

@@ -161,7 +161,7 @@ def write_rows(table: Target, insert: InsertTableHandle, data: Any) -> list[byte
     return execute(
         table.session,
         f"An append to '{table.handle.full_name}'",
-        lambda: _written_checked(table, insert, data),
+        lambda _: _written_checked(table, insert, data),
         lambda: _written_by_spark(table, insert, source_frame(table.session.spark, data)),
         arrow=True,
     )
@@ -214,7 +214,7 @@ def check_rows(table: Target, data: pa.Table) -> None:
         execute(
             table.session,
             f"A check of rows for '{table.name}'",
-            lambda: _checked_here(table, insert, pages),
+            lambda _: _checked_here(table, insert, pages),
             lambda: _checked_by_spark(table, insert, data),
             arrow=True,
         )

@@ -17,7 +17,7 @@ from trinity.engine.changing.begin import Begin
 from trinity.engine.changing.local.attempt import LocalAttempt
 from trinity.engine.changing.local.limits import why_not_local
 from trinity.engine.compacting.after_commit import after_commit
-from trinity.engine.executes import NotLocal, execute, left_to_spark, size_of
+from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.program import Counts, Program
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.errors import TrinityError
@@ -38,7 +38,7 @@ Prepare = Callable[[SplitSource], AbstractContextManager[Program]]
 of the target that is changed and read."""
 
 
-PrepareLocally = Callable[[SplitSource], Program | NotLocal]
+PrepareLocally = Callable[[SplitSource, ThisProcess], Program | NotLocal]
 """A function as :data:`Prepare` that needs no Spark, or says why it does."""
 
 
@@ -66,9 +66,9 @@ def run(
         if is_recorded(table, txn):
             return Counts(table.splits().version, skipped=True)
 
-    def here(splits: SplitSource) -> Program | NotLocal:
+    def here(splits: SplitSource, process: ThisProcess) -> Program | NotLocal:
         assert local is not None
-        found = local(splits)
+        found = local(splits, process)
         return found if isinstance(found, NotLocal) else _evolved_program(table, found, splits)
 
     @contextmanager
@@ -113,8 +113,8 @@ def _execute(
     splits = table.splits()
     begin = Begin(table, splits)
 
-    def local() -> T | NotLocal:
-        with nullcontext(prepare_locally(splits)) if prepare_locally else prepare(splits) as program:
+    def local(process: ThisProcess) -> T | NotLocal:
+        with nullcontext(prepare_locally(splits, process)) if prepare_locally else prepare(splits) as program:
             if isinstance(program, NotLocal):
                 return program
             if (why := why_not_local(splits, program)) is not None:
@@ -122,7 +122,7 @@ def _execute(
             attempt = LocalAttempt.of(table, begin.plan(program))
             if isinstance(attempt, NotLocal):
                 return attempt
-            if (why := left_to_spark(table.session, size_of(attempt.plan.files))) is not None:
+            if (why := process.why_not_read(attempt.plan.files)) is not None:
                 return why
             with reporting_dropped_table(table.connector, attempt.plan.merge.table):
                 return use(attempt)

@@ -9,7 +9,7 @@ from trinity.engine.compacting.compactor import Compactor, Resolve, highest_comm
 from trinity.engine.compacting.local.compactor import LocalCompactor
 from trinity.engine.compacting.plan import CompactionPlan, Rewrite, plan_compaction
 from trinity.engine.compacting.rewrite_task import RewriteTask
-from trinity.engine.executes import NotLocal, execute, size_of
+from trinity.engine.executes import NotLocal, execute
 from trinity.engine.reading.dropped_table import reporting_dropped_table
 from trinity.engine.reading.files import bucket_types
 from trinity.merge.compaction_strength import Strength
@@ -46,9 +46,8 @@ def compact(
         written = execute(
             session,
             f"Compaction of '{table.full_name}' ({plan})",
-            lambda: work.write(LocalCompactor()),
+            lambda process: process.why_not_read(splits.files) or work.write(LocalCompactor()),
             lambda: _by_spark(session, work),
-            size=size_of(splits.files),
         )
         return work.finish(*written)
 

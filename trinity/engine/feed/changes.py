@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trinity.engine.executes import NotLocal, execute, size_of
+from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.feed.interval import Bound
 from trinity.engine.feed.local.change_feed import LocalFeed, timed
 from trinity.engine.feed.plan import FeedPlan, part_between
@@ -15,14 +15,15 @@ def changes(target: Target, start: Bound, end: Bound | None, mode: FeedMode) -> 
     """Return the rows of the feed, lazily. Raises as :func:`trinity.engine.feed.spark.change_feed.change_feed`."""
     part, splits = part_between(target, start, end)
 
-    def local() -> Result | NotLocal:
+    def local(process: ThisProcess) -> Result | NotLocal:
+        if (why := process.why_not_read(splits.files)) is not None:
+            return why
         feed = LocalFeed.of(target, part, splits.definition, mode)
-        why = feed.why_not()
-        return why or Result(target.session, lambda: timed(feed.rows(), part.entries).to_reader())
+        return feed.why_not() or Result(target.session, lambda: timed(feed.rows(), part.entries).to_reader())
 
     def by_spark() -> Result:
         from trinity.engine.feed.spark.change_feed import feed_of
 
         return Result(target.session, feed_of(FeedPlan.of(target, part, splits.definition, mode), part.entries))
 
-    return execute(target.session, f"changes() of '{target.name}'", local, by_spark, size=size_of(splits.files))
+    return execute(target.session, f"changes() of '{target.name}'", local, by_spark)

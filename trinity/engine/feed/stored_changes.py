@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from trinity.engine.executes import NotLocal, execute, size_of
+from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.local.change_feed import LocalFeed
@@ -52,8 +52,8 @@ def _write_changes(known: TableChangelog, feed: LocalFeed) -> Written:
     target, folder = feed.target, known.changelog.store.root
     written = replace(written_columns(feed.columns), partition_by=(VERSION,), properties=target.properties)
 
-    def local() -> Written | NotLocal:
-        if (why := feed.why_not()) is not None:
+    def local(process: ThisProcess) -> Written | NotLocal:
+        if (why := process.why_not_read(target.splits().files) or feed.why_not()) is not None:
             return why
         rows = feed.rows()
         return by_version(from_fragments(writing(target, folder, written, rows.schema)(0, rows.to_reader())))
@@ -63,8 +63,7 @@ def _write_changes(known: TableChangelog, feed: LocalFeed) -> Written:
 
         return written_by_spark(feed, folder, written)
 
-    what, size = f"The changes of '{target.name}'", size_of(target.splits().files)
-    return execute(target.session, what, local, by_spark, size=size)
+    return execute(target.session, f"The changes of '{target.name}'", local, by_spark)
 
 
 def _listed(known: TableChangelog, feed: LocalFeed, files: Written) -> dict[int, StoredChanges]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from trinity.calls import spark_errors, translated
-from trinity.engine.executes import NotLocal, execute
+from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import ReadPlan, plan_read
@@ -74,7 +74,7 @@ def _executed(
     def result(pages: Iterator[pa.RecordBatch]) -> T | NotLocal:
         return taken(_schema(wanted), pages if limit is None else _at_most(pages, limit))
 
-    def here() -> T | NotLocal:
+    def here(_: ThisProcess) -> T | NotLocal:
         pages = LocalExecutor(wanted).rows(_plan(session, splits, where))
         return pages if isinstance(pages, NotLocal) else result(pages)
 
@@ -101,7 +101,7 @@ def counted_rows(session: Host, splits: SplitSource) -> int:
     return execute(
         session,
         f"Counting the rows of '{splits.definition.full_name}'",
-        lambda: LocalExecutor().count(plan),
+        lambda _: LocalExecutor().count(plan),
         lambda: _counted_by_spark(session, plan),
         arrow=True,
     )

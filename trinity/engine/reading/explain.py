@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trinity.engine.executes import NotLocal, execute, left_to_spark, runs_alone
+from trinity.engine.executes import NotLocal, ThisProcess, execute, who_executes
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.plan import ReadPlan, plan_read
 from trinity.spi import DataFile, SplitSource
@@ -18,14 +18,16 @@ def explained_read(session: Host, splits: SplitSource, where: str | None) -> str
 
 
 def _executor_in(session: Host, plan: ReadPlan) -> str:
-    refused = plan.not_local
-    if runs_alone(session):
+    process, refused = who_executes(session, arrow=True), plan.not_local
+    if isinstance(process, NotLocal):
+        return _executor(refused or process)
+    if process.alone:
         return "this process" if refused is None else f"none, since this needs Spark: {refused.reason}"
-    return _executor(refused or left_to_spark(session, arrow=True))
+    return _executor(refused)
 
 
 def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
-    def local() -> ReadPlan | NotLocal:
+    def local(_: ThisProcess) -> ReadPlan | NotLocal:
         plan = plan_read(splits, where, timezone=lambda: session.timezone, looks_keys_up=True)
         refused = plan.predicate.compiled if plan.predicate else plan.not_local
         return refused if isinstance(refused, NotLocal) else plan

@@ -69,18 +69,10 @@ def are_own(files: Iterable[DataFile]) -> bool:
     return all(f.origin is Origin.OWN for f in files)
 
 
-_LOST: Final = "_order_is_lost"
-"""Attribute of a version, beside its fields, that holds what :func:`order_is_lost` has found."""
-
-
 def order_is_lost(splits: SplitSource) -> bool:
-    """Return True when files alone do not tell the order of rows, and stamps of the rows do (L3). Decided once."""
-    attributes = vars(splits)  # it is frozen: its fields stay as they are
-    if _LOST not in attributes:
-        lost = (Origin.REWRITTEN, Origin.UNSURE)
-        stamped = splits.definition.stamped
-        attributes[_LOST] = stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
-    return bool(attributes[_LOST])
+    """Return True when files alone do not tell the order of rows, and stamps of the rows do (L3)."""
+    lost = (Origin.REWRITTEN, Origin.UNSURE)
+    return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
 
 
 def searched_columns(splits: SplitSource, spec: MergeSpec) -> pa.Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trinity.engine.executes import NotLocal, execute, size_of
+from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.reading.local import row_versions as local
 from trinity.engine.reading.plan import why_not_files
 from trinity.result import Result
@@ -13,13 +13,13 @@ from trinity.target import Host
 def row_versions(session: Host, splits: SplitSource) -> Result:
     """Return stored row versions with where each is, for ``log()``."""
 
-    def here() -> Result | NotLocal:
-        return why_not_files(splits) or Result(session, lambda: local.row_versions(splits))
+    def here(process: ThisProcess) -> Result | NotLocal:
+        why = process.why_not_read([*splits.files, *splits.sidecar]) or why_not_files(splits)
+        return why or Result(session, lambda: local.row_versions(splits))
 
     def by_spark() -> Result:
         from trinity.engine.reading.spark.row_versions import row_versions
 
         return Result(session, row_versions(session.spark, splits))
 
-    what = f"log() of '{splits.definition.full_name}'"
-    return execute(session, what, here, by_spark, size=size_of([*splits.files, *splits.sidecar]))
+    return execute(session, f"log() of '{splits.definition.full_name}'", here, by_spark)

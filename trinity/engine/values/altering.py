@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from trinity.definition import evolve
 from trinity.definition.checks import with_check
-from trinity.engine.executes import NotLocal, execute, size_of
+from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.expressions import Scope, compile_predicate
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
@@ -86,7 +86,9 @@ def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:
     """Return False where a condition is false for some row of a version."""
     session = target.session
 
-    def local() -> bool | NotLocal:
+    def local(process: ThisProcess) -> bool | NotLocal:
+        if (why := process.why_not_read(splits.files)) is not None:
+            return why
         columns = splits.definition.visible
         condition = compile_predicate(wanted, Scope.of(columns, is_stored_expression=True), lambda: session.timezone)
         if isinstance(condition, NotLocal):
@@ -104,4 +106,4 @@ def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:
         return merged_read(session.spark, splits).where(violated).isEmpty()
 
     what = f"The condition ({wanted}) on the rows of '{target.name}'"
-    return execute(session, what, local, by_spark, size=size_of(splits.files))
+    return execute(session, what, local, by_spark)

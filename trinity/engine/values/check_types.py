@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trinity.engine.executes import NotLocal, execute, left_to_spark
+from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.values.local.check_constraints import LocalChecks, no_zone
 from trinity.spi import Check, TableDefinition
 from trinity.target import Host
@@ -16,11 +16,8 @@ def check_types(definition: TableDefinition, session: Host) -> None:
     Raises:
         TrinityError: NOT_SUPPORTED naming a CHECK that only Spark evaluates, in a session that executes without it.
     """
-    times = any("time" in c.type.replace("timestamp", "") for c in definition.columns)
-    if times and left_to_spark(session) is not None:
-        from trinity.spark.types import check_time_type
-
-        check_time_type(definition.columns, session.spark)
+    if any("time" in c.type.replace("timestamp", "") for c in definition.columns):
+        execute(session, f"TIME in '{definition.full_name}'", lambda _: None, lambda: _check_times(definition, session))
     if any(c.default is not None for c in definition.columns):
         from trinity.engine.values.defaults import check_defaults
 
@@ -29,10 +26,16 @@ def check_types(definition: TableDefinition, session: Host) -> None:
         _check_condition(replace(definition, checks=(check,)), check, session)
 
 
+def _check_times(definition: TableDefinition, session: Host) -> None:
+    from trinity.spark.types import check_time_type
+
+    check_time_type(definition.columns, session.spark)
+
+
 def _check_condition(definition: TableDefinition, check: Check, session: Host) -> None:
     """Refuse a constraint that is no condition on one row; it is the only one of the definition."""
 
-    def local() -> NotLocal | None:
+    def local(_: ThisProcess) -> NotLocal | None:
         found = LocalChecks.of(definition, definition.full_name, no_zone)
         return found if isinstance(found, NotLocal) else None
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from trinity.calls import spark_errors
 from trinity.engine.changing.fields import AssignedField, assigned_values, resolve_field
-from trinity.engine.executes import NotLocal
+from trinity.engine.executes import NotLocal, ThisProcess
 from trinity.engine.expressions import Refused, refusals_as_values
 from trinity.engine.program import Case, Program, Value, When, names_of_rows
 from trinity.engine.sql_permissions import guard_expression
@@ -55,14 +55,16 @@ def program(session: Session, table: Table, change: RowChange, splits: SplitSour
 
 
 @refusals_as_values
-def local_program(session: Session, table: Table, change: RowChange, splits: SplitSource) -> Program | NotLocal:
+def local_program(
+    session: Session, table: Table, change: RowChange, splits: SplitSource, process: ThisProcess
+) -> Program | NotLocal:
     """Build the program of a statement without Spark. Its expressions are unguarded: Spark has not checked them.
 
     Arguments and errors are those of :func:`program`.
     """
     from trinity.sql.changing.local_queries import LocalQueries
 
-    local = LocalQueries(session, (table, splits), change.tables)
+    local = LocalQueries(session, process, (table, splits), change.tables)
     found = _Builder(Reads(session, (table, splits)), table, change, local).program()
     return replace(found, reads=tuple(local.reads), queries=local.rows_of, unguarded=True)
 

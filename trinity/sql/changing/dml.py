@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import Token
 
 from trinity.calls import quiet
-from trinity.engine.executes import NotLocal, asked_spark
+from trinity.engine.executes import NotLocal, ThisProcess, asked_spark
 from trinity.errors import TrinityError
 from trinity.sql.parsing.merge import read_merge
 from trinity.sql.parsing.row_change import (
@@ -83,10 +83,10 @@ def change_rows(
         ):
             yield replace(found, reads=(*found.reads, *further), unique=unique)
 
-    def local(splits: SplitSource) -> Program | NotLocal:
+    def local(splits: SplitSource, process: ThisProcess) -> Program | NotLocal:
         if views_of is not None:
             return _READS_VIEWS
-        found = local_program(session, table, change, splits)
+        found = local_program(session, table, change, splits, process)
         return found if isinstance(found, NotLocal) else replace(found, unique=unique)
 
     return run_program(table, prepared, txn, local)

@@ -10,7 +10,7 @@ from sqlglot import TokenType, exp
 
 from trinity.calls import spark_errors
 from trinity.engine.appending.append import append_own, append_rows
-from trinity.engine.executes import NotLocal, execute
+from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
 from trinity.spi import Column, CommitResult, TableDefinition, TransactionId
@@ -75,8 +75,9 @@ def insert(session: Session, statement: Statement, txn: TransactionId | None = N
         _check_width(table, found, len(names))
         return found
 
-    def here() -> CommitResult | NotLocal:
-        found = local_rows(session, query if by_name else replace(query, tree=with_column_names(query.tree)))
+    def here(process: ThisProcess) -> CommitResult | NotLocal:
+        selected = query if by_name else replace(query, tree=with_column_names(query.tree))
+        found = local_rows(session, selected, process)
         if isinstance(found, NotLocal):
             return found
         columns, types = filled(found.names), [c.type for c in found.relation.columns]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
+from trinity.engine.executes import ThisProcess
 from trinity.engine.expressions import VOID, Refused, or_refuse
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.spark.types import spark_type
@@ -39,9 +40,16 @@ class LocalQueries:
         rows_of: generated name of a subquery -> its rows.
     """
 
-    def __init__(self, session: Session, target: tuple[Table, SplitSource], common: Sequence[CommonTable]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        process: ThisProcess,
+        target: tuple[Table, SplitSource],
+        common: Sequence[CommonTable],
+    ) -> None:
         self.rows_of: dict[str, pa.Table] = {}
         self._session = session
+        self._process = process
         self._common = common
         self._pinned = Pinned()
         self._pinned.splits[str(target[0].name), None] = target[1]
@@ -127,7 +135,7 @@ class LocalQueries:
         return parse(text, dialect).to_spark()
 
     def _rows(self, statement: Statement) -> LocalRows:
-        found = or_refuse(local_rows(self._session, statement, self._pinned))
+        found = or_refuse(local_rows(self._session, statement, self._process, self._pinned))
         for column in found.relation.columns:
             if column.type == VOID:
                 raise Refused(f"its column '{column.name}' is NULL without a type")

@@ -206,7 +206,9 @@ def _create_as(
         return run_query(session, query)
 
     def queried() -> Any:
-        found = execute(session, f"CREATE TABLE '{name}' AS", lambda: local_query(session, query), by_spark)
+        found = execute(
+            session, f"CREATE TABLE '{name}' AS", lambda process: local_query(session, query, process), by_spark
+        )
         return _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
 
     if replaced is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.executes import NotLocal, left_to_spark, runs_alone, size_of
+from trinity.engine.executes import NotLocal, ThisProcess
 from trinity.engine.expressions import Refused, ScopeColumn, or_refuse, refusals_as_values
 from trinity.engine.reading.explain import in_words
 from trinity.engine.reading.local.executor import LocalExecutor
@@ -38,21 +38,21 @@ _NUMBER: Final = "trinity_reference"
 """Key in the meta of a table's node: the index of its reference."""
 
 
-def local_query(session: Session, statement: Statement) -> Rows | NotLocal:
+def local_query(session: Session, statement: Statement, process: ThisProcess) -> Rows | NotLocal:
     """Return the rows of a query, at the present versions of its tables. They are read when they are asked for.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND, SCHEMA_NOT_FOUND, COLUMN_NOT_FOUND, TYPE_MISMATCH, ...
     """
-    found = local_rows(session, statement)
+    found = local_rows(session, statement, process)
     if isinstance(found, NotLocal):
         return found
     return partial(reader_with_names, found.relation, found.names)
 
 
-def local_explain(session: Session, statement: Statement) -> Rows | NotLocal:
+def local_explain(session: Session, statement: Statement, process: ThisProcess) -> Rows | NotLocal:
     """Return the plans of a query's reads as one row of text. Raises as :func:`local_query`."""
-    found = local_rows(session, statement)
+    found = local_rows(session, statement, process)
     if isinstance(found, NotLocal):
         return found
     engines = "this process" if isinstance(found.relation, Pages) else "this process, and DuckDB in it"
@@ -107,32 +107,33 @@ class Pinned:
 
 
 @refusals_as_values
-def local_rows(session: Session, statement: Statement, pinned: Pinned | None = None) -> LocalRows | NotLocal:
+def local_rows(
+    session: Session, statement: Statement, process: ThisProcess, pinned: Pinned | None = None
+) -> LocalRows | NotLocal:
     """Return the rows of a query; ``pinned`` has the versions that other queries of the same statement read."""
-    if (reason := left_to_spark(session)) is not None:
-        return reason
     if not isinstance(statement.tree, exp.Query | exp.Values):
         return NotLocal(f"only Spark runs {' '.join(statement.words(1))}")
     statement = statement.to_spark()
     references = find_references(session, statement)
-    tables = _Tables(session, references, Pinned() if pinned is None else pinned)
+    tables = _Tables(session, process, references, Pinned() if pinned is None else pinned)
     try:
         found = compile_query(
-            statement.tree, tables.scan, tables.shape, lambda: session.timezone, any_order=runs_alone(session)
+            statement.tree, tables.scan, tables.shape, lambda: session.timezone, any_order=process.alone
         )
     except TrinityError as error:
-        if runs_alone(session):
+        if process.alone:
             raise
         return NotLocal(f"it says what is wrong: {error.message}")
-    reason = left_to_spark(session, size_of(f for splits in tables.pinned.splits.values() for f in splits.files))
+    reason = process.why_not_read(f for splits in tables.pinned.splits.values() for f in splits.files)
     return reason or LocalRows(found, references, tuple(tables.pinned.newest.values()), tuple(tables.plans))
 
 
 class _Tables:
     """The tables that a statement reads, each at one version."""
 
-    def __init__(self, session: Session, references: Sequence[Reference], pinned: Pinned) -> None:
+    def __init__(self, session: Session, process: ThisProcess, references: Sequence[Reference], pinned: Pinned) -> None:
         self.session = session
+        self.process = process
         self.pinned = pinned
         self.references = references
         self.plans: list[ReadPlan] = []
@@ -159,7 +160,7 @@ class _Tables:
         """Return the version of a table that the query names. Raises Refused for a name that is no Trinity table."""
         number = node.meta.get(_NUMBER)
         if number is None:
-            if runs_alone(self.session) and isinstance(node.this, exp.Identifier):  # a name, not a table function
+            if self.process.alone and isinstance(node.this, exp.Identifier):  # a name, not a table function
                 raise self.session.table_missing(self.session.table_name([part.name for part in node.parts]))
             raise Refused(f"'{node.sql(dialect='spark')}' is no table of Trinity's")
         reference = self.references[number]

@@ -24,7 +24,11 @@ def instant(session: Session, text: str) -> dt.datetime:
         TrinityError: INVALID_ARGUMENTS for NULL, and for a time beyond the years 1 to 9999; errors of the expression.
     """
     return execute(
-        session, f"The time {text}", lambda: local_instant(session, text), lambda: _by_spark(session, text), arrow=True
+        session,
+        f"The time {text}",
+        lambda _: local_instant(session, text),
+        lambda: _by_spark(session, text),
+        arrow=True,
     )
 
 
