@@ -18,7 +18,7 @@ from trinity.datasource.rendezvous import register_session, unregister_session
 from trinity.definition.columns import Columns, columns_of
 from trinity.engine.executes import NotLocal, asked_spark, default_local_bytes, refuse_alone, runs_alone
 from trinity.errors import TrinityError, ignoring, nearest, not_pickled
-from trinity.merge.properties import Properties, canonical_properties, duration_ms
+from trinity.merge.properties import Properties, canonical_properties, duration_ms, is_own_property
 from trinity.names import TableName, checked_name, split_name
 from trinity.result import Result
 from trinity.secrets import keep
@@ -615,7 +615,7 @@ class Session:
 
     def _has_option(self, catalog: str, key: str, value: str) -> bool:
         """Return whether users may set a property on tables of a catalog; False for Trinity's own marks."""
-        if key.startswith(("trinity.", "_trinity")):
+        if is_own_property(key):
             return False
         try:
             self.checked_properties(catalog, {key: value})

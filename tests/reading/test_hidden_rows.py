@@ -156,10 +156,10 @@ def check_hidden_rows(drawn: Drawn, master: str) -> None:
             assert isinstance(state, PositionReadState)
             keys, places = _asked(drawn, version)
             some = state.of_keys(keys, [f for f in version.files if any(f.path == path for path, _ in places)])
-            found = hidden_rows(some, spark)
+            found = hidden_rows(some, spark.search)
             assert found is not None
             assert _shown(version, found) & places == _live(drawn, version) & places
-            found = hidden_rows(state, spark)
+            found = hidden_rows(state, spark.search)
             assert found is not None
             assert _shown(version, found) == _live(drawn, version)
 

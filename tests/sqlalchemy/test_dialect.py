@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import json
 import uuid
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from deltalake import write_deltalake
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.orm import Session as Orm
 
@@ -205,6 +208,21 @@ def test_a_definition_is_read_as_it_was_written(engine: sa.Engine, second_sessio
     assert (found.foreign_keys, found.indexes) == (set(), set())
     table.metadata.drop_all(engine)
     assert not sa.inspect(engine).has_table("t", f"{fmt}.default")
+
+
+def test_a_secret_among_the_properties_of_a_table_of_others_is_hidden(
+    engine: sa.Engine, second_session: Session, tmp_path: Path
+) -> None:
+    write_deltalake(str(tmp_path / "theirs"), pa.table({"id": [1]}))
+    log = tmp_path / "theirs/_delta_log" / f"{0:020d}.json"
+    settings = {"delta.remote.password": "open sesame", "delta.appendOnly": "false", "comment": "theirs"}
+    log.write_text(log.read_text().replace('"configuration":{}', f'"configuration":{json.dumps(settings)}'))
+    second_session.register("theirs", "delta", tmp_path / "theirs")
+    found = sa.Table("theirs", sa.MetaData(), autoload_with=engine)
+    assert found.comment == "theirs"
+    assert found.dialect_options["trinity"]["properties"] == {
+        "delta.remote.password": "***", "delta.appendOnly": "false"
+    }  # fmt: skip
 
 
 def test_what_is_not_made(engine: sa.Engine) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from trinity.errors import TrinityError, nearest
 from trinity.merge.compaction_strength import Strength
-from trinity.secrets import is_secret_property
+from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spi import RowChangeParadigm, TableDefinition
 
 
@@ -213,6 +213,20 @@ def duration_ms(text: str | dt.timedelta, what: str) -> int:
             "INVALID_ARGUMENTS", f"{what}: '{text}' is no duration; write a number and a unit, such as '7 days'."
         )
     return int(match[1]) * unit
+
+
+def is_own_property(name: str) -> bool:
+    """Return True for a property that Trinity itself keeps with a table; users neither set nor see it."""
+    return name.startswith(("trinity.", "_trinity"))
+
+
+def shown_properties(definition: TableDefinition) -> dict[str, str]:
+    """Return the properties that users set, without Trinity's own.
+
+    Secrets are hidden (N4): an external table may have one, although Trinity refuses to set it.
+    """
+    users = {name: value for name, value in definition.properties.items() if not is_own_property(name)}
+    return {name: HIDDEN if is_secret_property(name, value) else value for name, value in users.items()}
 
 
 def keeps_versions(properties: Mapping[str, str]) -> bool:

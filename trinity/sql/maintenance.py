@@ -10,12 +10,12 @@ from sqlglot import Token
 
 from trinity.engine.reading.metadata import detail
 from trinity.errors import TrinityError
+from trinity.merge.properties import shown_properties
 from trinity.spark.frames import small_table
 from trinity.spi import CommitResult
 from trinity.sql.queries.instants import instant
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows
-from trinity.sql.show import shown_properties
 from trinity.syntax.reader import Piece, Reader
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import TokenType, exp
 
 from trinity.errors import TrinityError
+from trinity.merge.properties import shown_properties
 from trinity.names import split_name
-from trinity.secrets import HIDDEN, is_secret_property
 from trinity.spark.frames import small_table
 from trinity.spi import Column, TableDefinition
 from trinity.sql.parsing.names import catalog_name, parts, quoted_name
@@ -161,15 +161,6 @@ def _escaped(text: str) -> str:
 def _tblproperties(session: Session, arguments: _Arguments) -> Rows:
     table = session.table(session.table_name(arguments.name()))
     return small_table({"key": "string", "value": "string"}, sorted(shown_properties(table.definition).items()))
-
-
-def shown_properties(definition: TableDefinition) -> dict[str, str]:
-    """Return the properties that users set, without Trinity's internal ones, which begin with ``trinity``.
-
-    Secrets are hidden (N4): an external table may have one, although Trinity refuses to set it.
-    """
-    own = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
-    return {k: HIDDEN if is_secret_property(k, v) else v for k, v in own.items()}
 
 
 def create_statement(table: Table) -> str:

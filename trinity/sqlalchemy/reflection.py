@@ -8,6 +8,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, reflection
 
 from trinity.errors import TrinityError
+from trinity.merge.properties import shown_properties
 from trinity.names import TableName, split_name
 from trinity.spi import TableDefinition, parse_type
 from trinity.sqlalchemy.types import type_of
@@ -122,5 +123,6 @@ class Reflection:
         found: dict[str, Any] = {}
         if definition.partition_by:
             found["trinity_partition_by"] = [str(field) for field in definition.partition_fields]
-        own = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity", "comment"))}
-        return {**found, "trinity_properties": own} if own else found
+        properties = shown_properties(definition)
+        properties.pop("comment", None)
+        return {**found, "trinity_properties": properties} if properties else found

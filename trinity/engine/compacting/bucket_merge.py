@@ -6,7 +6,7 @@ Losing rows of the base file are dropped, and winners are put where they belong 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.clock import now_ms
 from trinity.engine.compacting.rewrite_task import RewriteTask, in_storage_form
 from trinity.engine.reading.data_files import read_columns
 from trinity.hidden import BUCKET, DELETED, SINCE
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.kernels.keys import Keys, indexes_among, sorted_indexes
+from trinity.merge.retention import Retention
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 from trinity.storage.parquet_files import stored_pages
@@ -89,15 +89,12 @@ class MergedBucket(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketMerge:
-    """Merges winners with base files, by bucket, in a task.
-
-    New tombstones of the sidecar age from ``now_ms`` on, milliseconds since the epoch.
-    """
+    """Merges winners with base files, by bucket, in a task."""
 
     spec: MergeSpec
     storage: pa.Schema
     base: Mapping[int, DataFile]
-    now_ms: int = field(default_factory=now_ms)
+    retention: Retention
 
     @property
     def schema(self) -> pa.Schema:
@@ -134,11 +131,8 @@ class BucketMerge:
     def tombstones(self, winners: pa.Table) -> pa.Table:
         """Return the other winners, as :func:`trinity.engine.compacting.spark.rows.with_tombstones` keeps them."""
         found = winners.filter(winners.column(DELETED))
-        since = pc.fill_null(found.column(SINCE), self.now_ms)
-        found = found.set_column(found.schema.get_field_index(SINCE), SINCE, since)
-        if self.spec.tombstone_retention_ms is None:
-            return found
-        return found.filter(pc.greater_equal(since, self.now_ms - self.spec.tombstone_retention_ms))
+        found = found.filter(self.retention.keeps(found))
+        return found.set_column(found.schema.get_field_index(SINCE), SINCE, self.retention.since(found))
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,15 @@ class _Compaction:
 
     def write(self, compactor: Compactor) -> _Written | NotLocal:
         """Write the files that replace others, and commit nothing; or return why only Spark can."""
-        fold, count = self.plan.fold, self.plan.count
+        fold, count, retention = self.plan.fold, self.plan.count, self.plan.retention
         if fold is None:
             written = compactor.concatenate(self.splits, self.plan.groups, self._task(Tier.LOG))
         elif self.plan.rewrite is Rewrite.RESOLVED:
-            return compactor.resolve(Resolve(fold, self.connector.sinks, self.handle))
+            assert retention is not None
+            return compactor.resolve(Resolve(fold, self.connector.sinks, self.handle, retention))
         elif self.plan.rewrite is Rewrite.BASE:
-            written = compactor.fold(fold, self._base_task(fold.spec), count)
+            assert retention is not None
+            written = compactor.fold(fold, self._base_task(fold.spec), count, retention)
         elif self.plan.rewrite is Rewrite.LOG:
             written = compactor.fold_log(fold, self._task(Tier.LOG), count)
         else:

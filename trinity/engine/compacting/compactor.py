@@ -12,6 +12,7 @@ from trinity.engine.compacting.rewrite_task import RewriteTask, sidecar_target
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import ARRIVAL, SINCE
+from trinity.merge.retention import Retention
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SinkId, SplitSource, Tier, WriteTarget
 
@@ -45,6 +46,7 @@ class Resolve:
     fold: FoldPlan
     sinks: PageSinkProvider
     rewrite: RewriteTableHandle
+    retention: Retention
 
     @property
     def replaced(self) -> list[DataFile]:
@@ -83,8 +85,13 @@ class DeleteTask:
 class Compactor(Protocol):
     """Rewrites rows. Each method returns fragments, or why this process leaves the work to Spark."""
 
-    def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
-        """Fold base, log and sidecar, sorted by key, into as many buckets; None for files by partition."""
+    def fold(
+        self, fold: FoldPlan, write: RewriteTask, buckets: int | None, retention: Retention
+    ) -> list[bytes] | NotLocal:
+        """Fold base, log and sidecar, sorted by key, into as many buckets; None for files by partition.
+
+        The retention says which tombstones the new sidecar has.
+        """
         ...
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:

@@ -1,4 +1,7 @@
-"""What a compaction replaces, and by what: chosen once, from a version's metadata, for either executor (K6, R1)."""
+"""What a compaction replaces, and by what: chosen once, for either executor (K6, R1).
+
+A version's metadata decides; whether tombstones have expired is asked of :mod:`~trinity.engine.compacting.expiry`.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from trinity.clock import now_ms
+from trinity.engine.compacting.expiry import has_expired
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
 from trinity.engine.compacting.sizes import crowded, files_for, in_groups
 from trinity.engine.reading.files import tiers, well_bucketed
-from trinity.engine.reading.local.fold_by_column import live_pages
 from trinity.engine.reading.plan import FoldPlan
 from trinity.errors import TrinityError
-from trinity.hidden import SINCE
 from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import keeps_versions
+from trinity.merge.retention import Retention
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, SplitSource
 from trinity.storage.parquet_sink import OWN_ENDING, is_sink_file
@@ -59,6 +58,7 @@ class CompactionPlan:
         count: buckets of a base, else files of a log; None for files by partition.
         fold: how the rows are folded; None of a plain table.
         groups: of a plain table the files whose rows each new file has.
+        retention: which tombstones stay, where ``fold`` makes a sidecar anew.
     """
 
     rewrite: Rewrite
@@ -66,6 +66,7 @@ class CompactionPlan:
     count: int | None = None
     fold: FoldPlan | None = None
     groups: Sequence[Sequence[DataFile]] = ()
+    retention: Retention | None = None
 
     def __str__(self) -> str:
         return f"{self.rewrite.value} of {len(self.replaced):,} file{'' if len(self.replaced) == 1 else 's'}"
@@ -92,21 +93,22 @@ def plan_compaction(splits: SplitSource, strength: Strength, every: int | None =
     if keeps_versions(definition.properties):
         return None
     spec = merge_spec(definition)
+    retention = Retention.now(spec)
     if strength is Strength.RESOLVE:
-        return _resolved(splits, spec)
+        return _resolved(splits, spec, retention)
     base, log = tiers(splits.files)
-    if not log and not (full and _is_worth_it(splits, spec)):
+    if not log and not (full and _is_worth_it(splits, spec, retention)):
         return None
     runs, share = (log, _FULL_SHARE) if every is None else (newest_runs(splits.files, every), LEVELLED_SHARE.value)
     if full or (len(runs) == len(log) and sum(f.rows for f in log) >= share * sum(f.rows for f in base)):
-        return _new_base(splits, spec)
+        return _new_base(splits, spec, retention)
     return _run_of_log(splits, spec, runs) if len(runs) > 1 else None
 
 
-def _new_base(splits: SplitSource, spec: MergeSpec) -> CompactionPlan:
+def _new_base(splits: SplitSource, spec: MergeSpec, retention: Retention) -> CompactionPlan:
     # a partitioned table's base has files by partition instead
     buckets = None if splits.definition.partition_by else spec.buckets or _buckets_for(splits.files)
-    return CompactionPlan(Rewrite.BASE, splits.files, buckets, FoldPlan.of(splits, spec))
+    return CompactionPlan(Rewrite.BASE, splits.files, buckets, FoldPlan.of(splits, spec), retention=retention)
 
 
 def _run_of_log(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -> CompactionPlan:
@@ -114,7 +116,7 @@ def _run_of_log(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -
     return CompactionPlan(Rewrite.LOG, log, _files_for(splits, log), fold)
 
 
-def _resolved(splits: SplitSource, spec: MergeSpec) -> CompactionPlan | None:
+def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> CompactionPlan | None:
     """Plan a resolve: the log is folded with small runs of earlier ones; other base files stay (R1).
 
     A run is part of the base: live rows whose keys have no other row in the base that is not deleted. It has the log's
@@ -136,9 +138,9 @@ def _resolved(splits: SplitSource, spec: MergeSpec) -> CompactionPlan | None:
     folded = {f.path for f in runs}
     kept = [f for f in base if f.path not in folded]
     if not kept or spec.keeps_history:
-        return _new_base(splits, spec)
+        return _new_base(splits, spec, retention)
     fold = FoldPlan(splits, spec, kept, runs, well_bucketed([f for f in kept if f.bucket], splits.definition))
-    return CompactionPlan(Rewrite.RESOLVED, [*fold.log, *runs], fold=fold)
+    return CompactionPlan(Rewrite.RESOLVED, [*fold.log, *runs], fold=fold, retention=retention)
 
 
 def _winners_of_others(splits: SplitSource, strength: Strength) -> CompactionPlan | None:
@@ -185,23 +187,14 @@ def _files_for(splits: SplitSource, files: Sequence[DataFile]) -> int | None:
     return None if splits.definition.partition_by else files_for(files)
 
 
-def _is_worth_it(splits: SplitSource, spec: MergeSpec) -> bool:
+def _is_worth_it(splits: SplitSource, spec: MergeSpec, retention: Retention) -> bool:
     """Return True where a full compaction changes the files of a table without a log.
 
     Under the sidecar names of older releases other readers of a table's folder read its rows as the table's.
     """
     old = any(is_sink_file(file.name) and not file.name.endswith(OWN_ENDING) for file in splits.sidecar)
     rewritten = bool(splits.files) and (old or not _is_compact(splits, spec))
-    return rewritten or _has_expired(splits, spec)
-
-
-def _has_expired(splits: SplitSource, spec: MergeSpec) -> bool:
-    """Return True where tombstones are in the sidecar for longer than the table keeps them."""
-    if spec.tombstone_retention_ms is None or spec.by_column:
-        return False
-    oldest = now_ms() - spec.tombstone_retention_ms
-    pages = (page for file in splits.sidecar for page in live_pages(file, pa.schema([(SINCE, pa.int64())])))
-    return any(pc.any(pc.less(page.column(SINCE), oldest)).as_py() for page in pages)
+    return rewritten or (not spec.by_column and has_expired(splits.sidecar, retention))
 
 
 def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:

@@ -97,3 +97,8 @@ def located_pages(
                 shown = left[positions]
                 page, positions = page.filter(as_arrow(shown)), positions[shown]
             yield page, positions
+
+
+def live_pages(file: DataFile, storage: pa.Schema, group: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file, or of a row group, that are not deleted by position. Raises as they are located."""
+    return (page for page, _ in located_pages(file, storage, group))

@@ -6,21 +6,23 @@ holds for the next one, too, of which only the keys of its new files are looked 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.reading.executor import Executor
 from trinity.engine.reading.files import may_share_keys, split_buckets_and_runs, well_bucketed
 from trinity.engine.reading.plan import PositionReadState, forget_positions
 from trinity.engine.reading.row_arrival import RowArrival
 from trinity.engine.reading.search import LOG, SIDECAR, Search, SearchedFile, decode_bitmaps, forget_columns
 from trinity.merge.kernels.keys import Keys
 
+RunSearch: TypeAlias = Callable[[Search, str], list[bytes] | None]
+"""(search, name of the table, for messages) -> the search's fragments; None when it fails."""
 
-def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[str, np.ndarray] | None:
+
+def hidden_rows(state: PositionReadState, run: RunSearch) -> Mapping[str, np.ndarray] | None:
     """Return path of a file -> the bits of its hidden rows; search for unknown ones, and cache them.
 
     Returns:
@@ -28,7 +30,7 @@ def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[st
     """
     hidden = state.known
     if state.later:
-        found = _later_bits(state, executor)
+        found = _later_bits(state, run)
         if found is None:
             return None
         hidden = _together(hidden, found)
@@ -36,7 +38,7 @@ def hidden_rows(state: PositionReadState, executor: Executor[Any]) -> Mapping[st
     return hidden
 
 
-def _later_bits(state: PositionReadState, executor: Executor[Any]) -> dict[str, np.ndarray] | None:
+def _later_bits(state: PositionReadState, run: RunSearch) -> dict[str, np.ndarray] | None:
     """Find the bits that the later log adds to those of the earlier one."""
     splits, version = state.splits, state.version
     touched = may_share_keys(state.base, state.later, splits.definition)
@@ -58,7 +60,7 @@ def _later_bits(state: PositionReadState, executor: Executor[Any]) -> dict[str, 
         splits.native is None or splits.native.files_stay,
         RowArrival.of(splits, version.spec),
     )
-    fragments = executor.search(search, splits.definition.full_name)
+    fragments = run(search, splits.definition.full_name)
     if fragments is None:
         return None
     return {files[number - LOG - 1].path: words for number, words in decode_bitmaps(fragments).items()}

@@ -25,6 +25,7 @@ from trinity.merge.kernels.keys import Keys, one_zero
 from trinity.merge.kernels.order import FoldOrder, order_codes
 from trinity.merge.kernels.rows import ColumnRows, Folded, picked
 from trinity.merge.properties import MergeEngine
+from trinity.merge.retention import Retention
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.messages import shown_row
@@ -161,10 +162,10 @@ class ColumnFold:
         arrays = [(key[name] if name in key else found[name].values).take(visible) for name in names]
         return pa.Table.from_arrays(arrays, schema=pa.schema([given.rows.schema.field(name) for name in names]))
 
-    def rewritten(self, given: Contributions, storage: pa.Schema, now_ms: int) -> Rewritten:
+    def rewritten(self, given: Contributions, storage: pa.Schema, retention: Retention) -> Rewritten:
         """Fold :meth:`contributions` as a compaction does. Their rows have all columns, and ``SINCE``.
 
-        ``now_ms``, milliseconds since the epoch, is the time from which the age of new sidecar rows is counted.
+        The retention says which rows of the sidecar stay.
         """
         fold = _Fold(self, self.counting(given))
         found = fold.columns()
@@ -176,9 +177,11 @@ class ColumnFold:
         kinds = {ROW_KIND: pa.repeat(number, given.fold_order.count)} if ROW_KIND in storage.names else {}
         base = _of_columns(values | kinds, storage, given.fold_order.count).filter(as_arrow(fold.visible & ~unfit))
         left = given.rows.select(storage.names).filter(as_arrow(given.counted & unfit[given.fold_order.keys]))
-        return Rewritten(base, left, self._sidecar_rows(given, storage, unfit, now_ms))
+        return Rewritten(base, left, self._sidecar_rows(given, storage, unfit, retention))
 
-    def _sidecar_rows(self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, now_ms: int) -> pa.Table:
+    def _sidecar_rows(
+        self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, retention: Retention
+    ) -> pa.Table:
         """Return the rows that later rows may have to be folded with: late rows, or rows of invisible keys (E3)."""
         spec = self.spec
         # if arrival decides, no later row can come before a cut or a revival
@@ -187,15 +190,13 @@ class ColumnFold:
         visible = rows.fold_order.last(rows.counted & (rows.kinds == FoldKind.ADD)) >= 0
         if not spec.keeps_history:
             kept &= ~visible[keys] | (rows.kinds == FoldKind.CUT)
-        since = pc.fill_null(rows.rows.column(SINCE), now_ms).combine_chunks()
-        if spec.tombstone_retention_ms is not None:
-            kept &= visible[keys] | (as_numpy(since) >= now_ms - spec.tombstone_retention_ms)
+        kept &= visible[keys] | as_numpy(retention.keeps(rows.rows))
         order = rows.fold_order.sorted(kept)
         stored = _of_columns({name: picked(rows.values[name], order) for name in storage.names}, storage, len(order))
-        found = [stored.append_column(SINCE, since.take(as_arrow(order)))]
+        found = [stored.append_column(SINCE, retention.since(rows.rows).take(as_arrow(order)))]
         if not spec.ordering:
             dead = self._thresholds(rows, storage)
-            found.append(dead.append_column(SINCE, pa.repeat(pa.scalar(now_ms, pa.int64()), len(dead))))
+            found.append(dead.append_column(SINCE, pa.repeat(pa.scalar(retention.now_ms, pa.int64()), len(dead))))
         rows = pa.concat_tables(found)
         return rows.append_column(ARRIVAL, as_arrow(np.arange(len(rows)) - _SIDECAR_ROWS))
 

@@ -18,6 +18,7 @@ from trinity.engine.changing.statement import rerun
 from trinity.engine.changing.whole_table import replace_table, truncate
 from trinity.engine.executes import execute
 from trinity.errors import TrinityError
+from trinity.merge.properties import is_own_property
 from trinity.spark.settings import check_late_settings
 from trinity.spi import Column, TableDefinition, parse_type
 from trinity.sql.changing.overwrite import Overwrite, overwrite
@@ -348,7 +349,7 @@ def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
 def _facts(definition: TableDefinition) -> tuple[Any, ...]:
     """Return the parts of a definition that CREATE TABLE states, to compare two definitions."""
     columns = [Column(c.name, c.type, c.nullable, c.default, c.comment) for c in definition.visible]
-    options = {k: v for k, v in definition.properties.items() if not k.startswith(("trinity.", "_trinity"))}
+    options = {k: v for k, v in definition.properties.items() if not is_own_property(k)}
     return columns, definition.primary_key, definition.partition_by, options, definition.checks
 
 

@@ -12,19 +12,19 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow
-from trinity.clock import now_ms
 from trinity.engine.compacting.bucket_merge import in_order
 from trinity.engine.compacting.local.parts import PartLayout, Parts
 from trinity.engine.compacting.rewrite_task import RewriteTask
+from trinity.engine.reading.data_files import live_pages
 from trinity.engine.reading.files import may_share_keys
-from trinity.engine.reading.local.fold_by_column import FoldedKeys, live_pages, rows_of_keys
+from trinity.engine.reading.local.fold_by_column import FoldedKeys, rows_of_keys
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import ARRIVAL, BUCKET, DELETED, LEFT, SINCE
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.kernels.keys import Keys
+from trinity.merge.retention import Retention
 from trinity.merge.row_kinds import StoredKind
 from trinity.spi import CARRIED, ROW_KIND
 
@@ -32,10 +32,10 @@ from trinity.spi import CARRIED, ROW_KIND
 class ColumnRewrite:
     """A compaction of sidecar and log with the whole base, or only with base rows of the same keys."""
 
-    def __init__(self, fold: FoldPlan, count: int, *, stays: bool = False) -> None:
+    def __init__(self, fold: FoldPlan, count: int, retention: Retention, *, stays: bool = False) -> None:
         self.fold, self.spec, self.storage = fold, fold.spec, fold.splits.storage
         self.layout = PartLayout(self.spec.key, count)
-        self.now = now_ms()
+        self.retention = retention
         optional = [f.with_nullable(True) for f in self.storage]
         facts = pa.schema([(SINCE, pa.int64()), (ARRIVAL, pa.int64()), (DELETED, pa.bool_()), (LEFT, pa.bool_())])
         self.schema = pa.schema([*optional, *facts])
@@ -76,7 +76,7 @@ class ColumnRewrite:
                 self._add(parts, self._as_folded(pa.Table.from_batches([others])))
         by_column = ColumnFold(self.fold.splits.definition, self.spec)
         given = by_column.contributions(pa.concat_tables([*earlier, keys.log]))
-        found = by_column.rewritten(given, self.storage, self.now)
+        found = by_column.rewritten(given, self.storage, self.retention)
         self.in_log = len(found.left) > 0
         self._add(parts, found.base)
         self._add(parts, found.left, left=True)
@@ -84,7 +84,7 @@ class ColumnRewrite:
 
     def _keys(self, keys: FoldedKeys) -> FoldedKeys:
         """Return the keys that are folded: those of the sidecar too where its rows grow too old."""
-        if self.spec.tombstone_retention_ms is None:
+        if self.retention.limit_ms is None:
             return keys
         wanted = pa.schema([self.storage.field(name) for name in self.spec.key])
         pages = [page for file in self.fold.splits.sidecar for page in live_pages(file, wanted)]
@@ -103,7 +103,7 @@ class ColumnRewrite:
         count = len(rows)
         columns = [rows.column(f.name) for f in self.storage]
         nothing = pa.nulls(count, pa.int64())
-        order = [pc.fill_null(rows.column(SINCE), self.now), rows.column(ARRIVAL)] if deleted else [nothing, nothing]
+        order = [self.retention.since(rows), rows.column(ARRIVAL)] if deleted else [nothing, nothing]
         marks = [pa.repeat(deleted, count), pa.repeat(left, count)]
         whole = pa.Table.from_arrays([*columns, *order, *marks], schema=self.schema)
         for page in whole.combine_chunks().to_batches():

@@ -33,6 +33,7 @@ from trinity.engine.reading.plan import (
     why_not_files,
 )
 from trinity.limits import Limit
+from trinity.merge.retention import Retention
 from trinity.spi import DataFile, SplitSource
 
 _T = TypeVar("_T")
@@ -47,9 +48,11 @@ _FILES_AT_ONCE: Final = 8
 class LocalCompactor:
     """See :class:`~trinity.engine.compacting.compactor.Compactor`."""
 
-    def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes] | NotLocal:
+    def fold(
+        self, fold: FoldPlan, write: RewriteTask, buckets: int | None, retention: Retention
+    ) -> list[bytes] | NotLocal:
         if fold.spec.by_column:
-            return _why_not_folded(fold) or _rewritten(ColumnRewrite(fold, buckets or 1), write)
+            return _why_not_folded(fold) or _rewritten(ColumnRewrite(fold, buckets or 1, retention), write)
         if (why := _why_not(fold)) is not None:
             return why
         spec, storage = fold.spec, fold.splits.storage
@@ -62,7 +65,7 @@ class LocalCompactor:
         )
         stays = [*base_rows, *found.retained]
         layout = PartLayout.of_partitions(fold.splits.files, spec) if buckets is None else PartLayout(spec.key, buckets)
-        task = BucketTask(write, BucketMerge(spec, storage, base))
+        task = BucketTask(write, BucketMerge(spec, storage, base, retention))
         with _laid_out(stays, storage, layout) as parts:
             return _all(lambda part: task.of_bucket(part, parts.take(part)), sorted({*parts, *base}))
 
@@ -123,7 +126,7 @@ class LocalCompactor:
         storage = fold.splits.storage
         count = fold.splits.definition.partition_by
         layout = PartLayout.of_partitions(resolve.replaced, spec) if count else PartLayout(spec.key, 1)
-        task = BucketTask(resolve.rewrite_task, BucketMerge(spec, storage, {}))
+        task = BucketTask(resolve.rewrite_task, BucketMerge(spec, storage, {}, resolve.retention))
         deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in touched})
         with _laid_out(found.retained, storage, layout) as parts:
             rows = _all(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
@@ -134,7 +137,7 @@ def _resolved_by_column(resolve: Resolve) -> tuple[list[bytes], list[bytes]] | N
     fold = resolve.fold
     if (why := _why_not_folded(fold)) is not None:
         return why
-    rewrite = ColumnRewrite(fold, 1, stays=True)
+    rewrite = ColumnRewrite(fold, 1, resolve.retention, stays=True)
     rows = _rewritten(rewrite, resolve.rewrite_task)
     deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in rewrite.touched})
     return rows, deletes.write(0, rewrite.lost)

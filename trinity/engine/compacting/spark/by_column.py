@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from trinity.clock import now_ms
 from trinity.engine.reading.spark.fold_by_column import column_fold
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, DELETED, FITS, FOLD_ORDER, KIND, LEFT, SINCE, VISIBLE
+from trinity.merge.retention import Retention
 from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
@@ -23,13 +23,13 @@ Run = Callable[..., list[bytes]]
 """(rows, in_log) -> fragments: writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
 
 
-def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run) -> list[bytes]:
+def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run, retention: Retention) -> list[bytes]:
     """Fold row versions, all or those of given keys, into base and sidecar, and return the fragments.
 
     The row versions of a key with a value out of range stay in the log, where a read raises the error and a later row
     can repair it (A4).
     """
-    rewrite = _Rewrite(rows, splits, spec)
+    rewrite = _Rewrite(rows, splits, spec, retention)
     try:
         return run(rewrite.rows(None))
     except TrinityError as error:
@@ -42,8 +42,9 @@ def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run) -
 class _Rewrite:
     """The rows of a compaction, by where they go."""
 
-    def __init__(self, rows: DataFrame, splits: SplitSource, spec: MergeSpec) -> None:
+    def __init__(self, rows: DataFrame, splits: SplitSource, spec: MergeSpec, retention: Retention) -> None:
         self.spec = spec
+        self.retention = retention
         self.storage = [quoted(f.name) for f in splits.storage]
         self.marked = [
             f"{StoredKind.FOLDED} AS {ROW_KIND}" if f.name == ROW_KIND else quoted(f.name) for f in splits.storage
@@ -51,7 +52,6 @@ class _Rewrite:
         self.fold = replace(column_fold(splits, spec), raises=False)
         self.counted = self.fold.contributions(rows)
         self.folded = self.fold(self.counted)
-        self.now = now_ms()
 
     def rows(self, unfit: DataFrame | None) -> DataFrame:
         """Return the rows of base and sidecar, and of unfit keys the row versions for the log.
@@ -70,7 +70,7 @@ class _Rewrite:
         versions = self._sidecar_rows()
         if unfit is not None:
             versions = versions.join(F.broadcast(unfit), list(self.spec.key), "left_anti")
-        since = f"coalesce({SINCE}, {self.now})"
+        since = self.retention.since_sql
         return rows.unionByName(self._routed(versions, deleted=True, left="false", since=since, arrival=self._order()))
 
     def _routed(self, rows: DataFrame, *, deleted: bool, left: str, since: str, arrival: str) -> DataFrame:
@@ -90,7 +90,4 @@ class _Rewrite:
         rows = rows.selectExpr("*", f"max({KIND} = {FoldKind.ADD}) OVER (PARTITION BY {key}) AS {VISIBLE}")
         if not spec.keeps_history:
             rows = rows.where(f"NOT {VISIBLE} OR {KIND} = {FoldKind.CUT}")
-        if spec.tombstone_retention_ms is not None:
-            oldest = self.now - spec.tombstone_retention_ms
-            rows = rows.where(f"{VISIBLE} OR coalesce({SINCE}, {self.now}) >= {oldest}")
-        return rows
+        return rows.where(f"{VISIBLE} OR {self.retention.keeps_sql}")

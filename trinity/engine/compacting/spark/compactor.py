@@ -21,6 +21,7 @@ from trinity.engine.reading.spark.fold_by_column import versions as versions_by_
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.engine.writing.spark.run_sinks import run_on_spark
 from trinity.hidden import ARRIVAL, DELETED
+from trinity.merge.retention import Retention
 from trinity.merge.sql.fold import is_deleted, winners
 from trinity.spark.remote import parallelism
 from trinity.spark.types import arrow_frame
@@ -40,7 +41,7 @@ class SparkCompactor:
 
     spark: SparkSession
 
-    def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None) -> list[bytes]:
+    def fold(self, fold: FoldPlan, write: RewriteTask, buckets: int | None, retention: Retention) -> list[bytes]:
         splits, spec = fold.splits, fold.spec
 
         def run(rows: DataFrame, in_log: bool = False) -> list[bytes]:
@@ -50,10 +51,10 @@ class SparkCompactor:
             return run_on_spark(replace(write, in_log=in_log), rows)
 
         if buckets and fold.in_buckets_by_arrow(buckets):
-            return _rewritten_in_buckets(self.spark, fold, write)
+            return _rewritten_in_buckets(self.spark, fold, write, retention)
         if spec.by_column:
-            return rewritten(versions_by_column(self.spark, splits, spec), splits, spec, run)
-        return run(with_tombstones(SparkExecutor(self.spark).winners(fold), spec))
+            return rewritten(versions_by_column(self.spark, splits, spec), splits, spec, run, retention)
+        return run(with_tombstones(SparkExecutor(self.spark).winners(fold), retention))
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes]:
         splits, spec, log = fold.splits, fold.spec, fold.log
@@ -87,7 +88,7 @@ class SparkCompactor:
         return write_resolve(self.spark, resolve)
 
 
-def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTask) -> list[bytes]:
+def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTask, retention: Retention) -> list[bytes]:
     """Rewrite base, log and sidecar, bucket by bucket, and return the fragments.
 
     Base tasks compare with the log in Arrow.
@@ -95,7 +96,7 @@ def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTas
     assert fold.buckets is not None
     spec, count = fold.spec, fold.buckets
     base = {f.bucket.index: f for f in fold.base if f.bucket}
-    task = BucketTask(write, BucketMerge(spec, fold.splits.storage, base))
+    task = BucketTask(write, BucketMerge(spec, fold.splits.storage, base, retention))
     winners = log_winners_in_process(spark, fold)
     if not isinstance(winners, NotLocal):
         rows = {**{bucket: naming([bucket]) for bucket in base}, **by_bucket(winners, spec.key, count)}

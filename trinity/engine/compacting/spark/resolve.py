@@ -130,7 +130,8 @@ class _ByColumn(_Resolve):
             rows = distributed(rows, splits, spec, replaced, self.tasks)
             return run_on_spark(replace(self.rewrite_task, in_log=in_log), rows)
 
-        return rewritten(union_with_base(base, self._later, splits, spec), splits, spec, run), []
+        rows = union_with_base(base, self._later, splits, spec)
+        return rewritten(rows, splits, spec, run, self.resolve.retention), []
 
     def superseded_rows(self) -> DataFrame | None:
         if not self.unbucketed_files:
@@ -181,11 +182,11 @@ class _WholeRows(_Resolve):
     def write(self) -> tuple[list[bytes], list[bytes]]:
         """Write live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
         if not self.bucketed_files:
-            newest = with_tombstones(self.winners_over_unbucketed_files, self.spec)
+            newest = with_tombstones(self.winners_over_unbucketed_files, self.resolve.retention)
             rows = distributed(newest, self.splits, self.spec, self.resolve.replaced, self.tasks)
             return run_on_spark(self.rewrite_task, rows), []
         base = {f.bucket.index: f for f in self.bucketed_files if f.bucket}
-        merge = BucketMerge(self.spec, self.splits.storage, base)
+        merge = BucketMerge(self.spec, self.splits.storage, base, self.resolve.retention)
         task = _ResolveTask(self.rewrite_task, self.resolve.sinks, self.resolve.rewrite, merge)
         winners = None if self.unbucketed_files else log_winners_in_process(self.spark, self.fold)
         if winners is None or isinstance(winners, NotLocal):

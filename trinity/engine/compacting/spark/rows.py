@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from trinity.clock import now_ms
 from trinity.engine.compacting.sizes import by_partition_values
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.hidden import ARRIVAL, BUCKET, DELETED, FILE, FILE_NUMBER, SINCE
 from trinity.limits import Limit
+from trinity.merge.retention import Retention
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource, TableDefinition
@@ -39,16 +39,13 @@ def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
     return rows.selectExpr("*", f"CAST(pmod(hash({key}), {count}) AS INT) AS {BUCKET}")
 
 
-def with_tombstones(winners: DataFrame, spec: MergeSpec) -> DataFrame:
+def with_tombstones(winners: DataFrame, retention: Retention) -> DataFrame:
     """Return winning versions, tombstones with the time since when they are in the sidecar, unless it is over.
 
     Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
     """
-    now = now_ms()
-    rows = winners.withColumn(SINCE, F.coalesce(SINCE, F.lit(now)))
-    if spec.tombstone_retention_ms is not None:  # its age counts from the compaction that moved it to the sidecar
-        rows = rows.where(~F.col(DELETED) | (F.col(SINCE) >= now - spec.tombstone_retention_ms))
-    return rows
+    rows = winners.where(f"NOT {DELETED} OR {retention.keeps_sql}")
+    return rows.withColumn(SINCE, F.expr(retention.since_sql))
 
 
 TASK_BYTES: Final = Limit(64 * 1024 * 1024)

@@ -19,7 +19,8 @@ from trinity.engine.feed.local.appends import Appends
 from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.steps import FIRST
-from trinity.engine.reading.local.fold_by_column import FoldedKeys, folded_first, live_pages, rows_of_keys
+from trinity.engine.reading.data_files import live_pages
+from trinity.engine.reading.local.fold_by_column import FoldedKeys, folded_first, rows_of_keys
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import MOMENT

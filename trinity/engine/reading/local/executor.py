@@ -18,8 +18,8 @@ from trinity.engine.reading.files import prune
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.fold_by_column import folded_rows
 from trinity.engine.reading.local.selection import Selection, in_threads
-from trinity.engine.reading.plan import FoldPlan, ReadPlan
-from trinity.engine.reading.search import Search, log_winners, search_in_process
+from trinity.engine.reading.plan import ReadPlan
+from trinity.engine.reading.search import Search, search_in_process
 from trinity.spi import Column, DataFile, arrival_order
 from trinity.storage import Location
 from trinity.storage.file_schema import in_file
@@ -45,7 +45,7 @@ class LocalExecutor:
         selection = Selection.of(plan.splits, self.columns, plan.predicate)
         if plan.fold is not None and plan.fold.spec.by_column:
             return map(selection.shown, folded_rows(plan.fold, [column.name for column in selection.columns]))
-        hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
+        hidden = hidden_rows(plan.state, _search) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
         files = sorted(prune(plan.files, plan.predicate), key=arrival_order)
         return in_threads(
@@ -63,22 +63,15 @@ class LocalExecutor:
             definition = plan.splits.definition
             pages = LocalExecutor([definition.column(name) for name in definition.primary_key]).rows(plan)
             return pages if isinstance(pages, NotLocal) else sum(page.num_rows for page in pages)
-        hidden = hidden_rows(plan.state, self) if plan.state else NOTHING_HIDDEN
+        hidden = hidden_rows(plan.state, _search) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
         left = [(file, rows_left(file, hidden)) for file in plan.files]
         return sum(rows_in(file) if shown is None else int(shown.sum()) for file, shown in left)
 
-    def log_winners(self, fold: FoldPlan) -> pa.Table | NotLocal:
-        """Return the winner of each key of log, sidecar and runs, in storage form with ``DELETED`` and ``SINCE``.
 
-        Raises:
-            TrinityError: BAD_DATA naming a file that is missing or corrupt.
-        """
-        return log_winners(fold)
-
-    def search(self, search: Search, table: str) -> list[bytes]:
-        """Return the fragments of a search. Raises as the search does."""
-        return search_in_process(search, pa.cpu_count())
+def _search(search: Search, _table: str) -> list[bytes]:
+    """Return the fragments of a search. Raises as the search does."""
+    return search_in_process(search, pa.cpu_count())
 
 
 _ROWS_BY_PAGE: Final = 10_000

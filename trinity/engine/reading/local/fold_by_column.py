@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.reading.data_files import located_pages, not_deleted, read_columns
+from trinity.engine.reading.data_files import live_pages, not_deleted, read_columns
 from trinity.engine.reading.file_arrival import FileArrival
 from trinity.engine.reading.files import may_share_keys, tiers
 from trinity.engine.reading.local.selection import ROWS_AT_ONCE, in_threads
@@ -142,8 +142,3 @@ def rows_of_keys(file: DataFile, storage: pa.Schema, keys: Keys) -> tuple[pa.Tab
     positions = not_deleted(keys.lookup(read_columns(file.path, storage, keys.key))[0], file.deletes)
     with reporting_unreadable_file(file.path):
         return pa.Table.from_batches(stored_rows(file.path, storage, positions), storage), positions
-
-
-def live_pages(file: DataFile, storage: pa.Schema, group: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file, or of a row group, that are not deleted by position. Raises as they are located."""
-    return (page for page, _ in located_pages(file, storage, group))

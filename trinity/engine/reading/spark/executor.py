@@ -52,7 +52,7 @@ class SparkExecutor:
         storage = plan.splits.storage
         if plan.strategy is ReadStrategy.SCAN:  # compacted: a file scan and nothing above it
             return self._rows_of_keys(plain_scan(self.spark, plan.files, storage), plan.key_filter)
-        hidden = hidden_rows(plan.state, self) if plan.state and plan.strategy.by_position else None
+        hidden = hidden_rows(plan.state, self.search) if plan.state and plan.strategy.by_position else None
         if hidden is not None:
             return self._rows_of_keys(plain_scan(self.spark, plan.files, storage, hidden), plan.key_filter)
         assert plan.fold is not None

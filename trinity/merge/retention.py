@@ -1,0 +1,50 @@
+"""How long a compaction keeps tombstones in the sidecar: the rule in SQL and in Arrow (U4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trinity.clock import now_ms
+from trinity.hidden import SINCE
+from trinity.merge.spec import MergeSpec
+
+
+@dataclass(frozen=True)
+class Retention:
+    """The ages of rows of the sidecar in one compaction. They count from the compaction that moved a row there.
+
+    Attributes:
+        now_ms: the compaction's time, milliseconds since the epoch.
+        limit_ms: the age up to which tombstones are kept; None for ever.
+    """
+
+    now_ms: int
+    limit_ms: int | None
+
+    @classmethod
+    def now(cls, spec: MergeSpec) -> Retention:
+        """Return the retention in a compaction that begins now."""
+        return cls(now_ms(), spec.tombstone_retention_ms)
+
+    @property
+    def since_sql(self) -> str:
+        """SQL of the time since when a row is in the sidecar."""
+        return f"coalesce({SINCE}, {self.now_ms})"
+
+    @property
+    def keeps_sql(self) -> str:
+        """SQL that is true for a tombstone that stays."""
+        return "true" if self.limit_ms is None else f"{self.since_sql} >= {self.now_ms - self.limit_ms}"
+
+    def since(self, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray | pa.Array:
+        """Return the time since when each row is in the sidecar."""
+        return pc.fill_null(rows.column(SINCE), self.now_ms)
+
+    def keeps(self, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray | pa.Array:
+        """Return True for each row that stays if it is a tombstone."""
+        if self.limit_ms is None:
+            return pa.repeat(True, rows.num_rows)
+        return pc.greater_equal(self.since(rows), self.now_ms - self.limit_ms)
