@@ -327,14 +327,14 @@ def _hidden_names(node: ast.AST) -> list[str]:
 
 
 def test_hidden_columns_are_named_once() -> None:
-    """This holds within one query of one module, too, but not for native scans, whose columns the SPI names."""
+    """This holds within one query of one module, too."""
     shared = [value for value in vars(hidden).values() if str(value).startswith(hidden.HIDDEN_PREFIX)]
     assert len(shared) == len(set(shared)) > 10
+    columns = {name: value for name, value in vars(hidden).items() if value in shared and name != "HIDDEN_PREFIX"}
+    assert {name: hidden.HIDDEN_PREFIX + name.lower() for name in columns} == columns
     defined, used = defaultdict[str, list[str]](list), []
     for path in sorted((ROOT / "trinity").rglob("*.py")):
         name, tree = str(path.relative_to(ROOT)), ast.parse(path.read_text())
-        if name == "trinity/spi/scan.py":
-            continue
         for node in tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 for value in _hidden_names(node.value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError, nearest
@@ -79,6 +80,18 @@ def refuse_folded(definition: TableDefinition) -> None:
             f"Table '{definition.full_name}' cannot keep its CHECK constraint '{definition.checks[0].name}': under "
             f"merge engine {spec.engine.value} a row is folded from several, none of which can be checked by itself.",
         )
+
+
+SHOWN_CHARACTERS: Final = 60
+"""Most characters of a value in the message of a violation."""
+
+
+def violation_text(table: str, check: Check) -> tuple[str, str]:
+    """Return what stands before and after the values of a row that violates a constraint, which both executors find.
+
+    The values are those of the constraint's columns, ``name = value``; ``always`` for a constraint without columns.
+    """
+    return f"A row violates the CHECK constraint '{check.name}' ({check.expression}) of table '{table}': ", "."
 
 
 def without_check(definition: TableDefinition, name: str, *, if_exists: bool = False) -> TableDefinition:

@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from trinity.hidden import FILE, POSITION
 from trinity.spi.files import DataFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NATIVE_FILE: Final = "_trinity_file"
+NATIVE_FILE: Final = FILE
 """STRING column of a native scan: the row's file, as :meth:`NativeScan.name` returns it."""
-NATIVE_ROW: Final = "_trinity_row"
+NATIVE_ROW: Final = POSITION
 """BIGINT column of a native scan: the row's position in its file, from 0; deleted rows count."""
 
 

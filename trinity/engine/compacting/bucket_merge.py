@@ -19,7 +19,7 @@ from trinity.engine.reading.data_files import read_columns
 from trinity.hidden import BUCKET, DELETED, SINCE
 from trinity.merge.arrow.fold import compared_columns, losers
 from trinity.merge.kernels.keys import Keys, indexes_among, sorted_indexes
-from trinity.merge.retention import Retention
+from trinity.merge.sidecar import Retention
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 from trinity.storage.parquet_files import stored_pages

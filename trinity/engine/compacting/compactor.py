@@ -12,7 +12,7 @@ from trinity.engine.compacting.rewrite_task import RewriteTask, sidecar_target
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import ARRIVAL, SINCE
-from trinity.merge.retention import Retention
+from trinity.merge.sidecar import Retention
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile, PageSinkProvider, RewriteTableHandle, SinkId, SplitSource, Tier, WriteTarget
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.reading.data_files import live_pages
 from trinity.hidden import SINCE
-from trinity.merge.retention import Retention
+from trinity.merge.sidecar import Retention
 from trinity.spi import DataFile
 
 

@@ -19,7 +19,7 @@ from trinity.engine.reading.plan import FoldPlan
 from trinity.errors import TrinityError
 from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import keeps_versions
-from trinity.merge.retention import Retention
+from trinity.merge.sidecar import Retention
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, SplitSource
 from trinity.storage.parquet_sink import OWN_ENDING, is_sink_file

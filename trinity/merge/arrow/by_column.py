@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +24,11 @@ from trinity.merge.kernels.keys import Keys, one_zero
 from trinity.merge.kernels.order import FoldOrder, order_codes
 from trinity.merge.kernels.rows import ColumnRows, Folded, picked
 from trinity.merge.properties import MergeEngine
-from trinity.merge.retention import Retention
 from trinity.merge.row_kinds import FoldKind, StoredKind
+from trinity.merge.sidecar import SIDECAR_ROWS, Retention
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.messages import shown_row
 from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
-
-_SIDECAR_ROWS: Final = 1 << 40
-"""Subtracted from the arrival of the sidecar's rows, so that they arrive before the base."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +194,7 @@ class ColumnFold:
             dead = self._thresholds(rows, storage)
             found.append(dead.append_column(SINCE, pa.repeat(pa.scalar(retention.now_ms, pa.int64()), len(dead))))
         rows = pa.concat_tables(found)
-        return rows.append_column(ARRIVAL, as_arrow(np.arange(len(rows)) - _SIDECAR_ROWS))
+        return rows.append_column(ARRIVAL, as_arrow(np.arange(len(rows)) - SIDECAR_ROWS))
 
     def _thresholds(self, given: Contributions, storage: pa.Schema) -> pa.Table:
         """Return for each dead key one -D that carries its thresholds (D5)."""

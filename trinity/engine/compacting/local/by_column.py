@@ -24,8 +24,8 @@ from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import ARRIVAL, BUCKET, DELETED, LEFT, SINCE
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.kernels.keys import Keys
-from trinity.merge.retention import Retention
 from trinity.merge.row_kinds import StoredKind
+from trinity.merge.sidecar import Retention
 from trinity.spi import CARRIED, ROW_KIND
 
 

@@ -33,7 +33,7 @@ from trinity.engine.reading.plan import (
     why_not_files,
 )
 from trinity.limits import Limit
-from trinity.merge.retention import Retention
+from trinity.merge.sidecar import Retention
 from trinity.spi import DataFile, SplitSource
 
 _T = TypeVar("_T")

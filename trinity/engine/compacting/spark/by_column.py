@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 
 from trinity.engine.reading.spark.fold_by_column import column_fold
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, DELETED, FITS, FOLD_ORDER, KIND, LEFT, SINCE, VISIBLE
-from trinity.merge.retention import Retention
 from trinity.merge.row_kinds import FoldKind, StoredKind
+from trinity.merge.sidecar import SIDECAR_ROWS, Retention
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import ROW_KIND, SplitSource
 from trinity.syntax.quoting import quoted
-
-_SIDECAR_ROWS: Final = 1 << 40
-"""Rows of the sidecar arrive before the base, whose arrival is -1."""
 
 Run = Callable[..., list[bytes]]
 """(rows, in_log) -> fragments: writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
@@ -79,7 +75,7 @@ class _Rewrite:
 
     def _order(self) -> str:
         key = ", ".join(map(quoted, self.spec.key))
-        return f"row_number() OVER (PARTITION BY {key} ORDER BY {FOLD_ORDER}) - {_SIDECAR_ROWS}L"
+        return f"row_number() OVER (PARTITION BY {key} ORDER BY {FOLD_ORDER}) - {SIDECAR_ROWS}L"
 
     def _sidecar_rows(self) -> DataFrame:
         """Return the rows with which late rows, or later rows of keys that are not visible, are folded (E3)."""

@@ -21,7 +21,7 @@ from trinity.engine.reading.spark.fold_by_column import versions as versions_by_
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
 from trinity.engine.writing.spark.run_sinks import run_on_spark
 from trinity.hidden import ARRIVAL, DELETED
-from trinity.merge.retention import Retention
+from trinity.merge.sidecar import Retention
 from trinity.merge.sql.fold import is_deleted, winners
 from trinity.spark.remote import parallelism
 from trinity.spark.types import arrow_frame

@@ -10,7 +10,7 @@ from trinity.engine.compacting.sizes import by_partition_values
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.hidden import ARRIVAL, BUCKET, DELETED, FILE, FILE_NUMBER, SINCE
 from trinity.limits import Limit
-from trinity.merge.retention import Retention
+from trinity.merge.sidecar import Retention
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource, TableDefinition

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.definition.checks import constrained_columns, refuse_folded
+from trinity.definition.checks import SHOWN_CHARACTERS, constrained_columns, refuse_folded, violation_text
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import ONE_ROW, Compiled, Refused, Scope, compile_expression, compile_predicate
 from trinity.engine.values.local.assignment import assignment
@@ -21,9 +21,6 @@ from trinity.errors import TrinityError
 from trinity.merge.arrow.fold import is_deleted
 from trinity.merge.spec import merge_spec
 from trinity.spi import Check, Column, TableDefinition, parse_type
-
-_SHOWN: Final = 60
-"""Characters of a value in a message."""
 
 
 @dataclass(frozen=True)
@@ -90,18 +87,15 @@ class LocalChecks:
     def _violation(self, check: Check, row: pa.RecordBatch) -> TrinityError:
         columns = constrained_columns(self.definition, check)
         shown = ", ".join(f"{name} = {_as_spark_text(row.column(name)[0].as_py())}" for name in columns) or "always"
-        return TrinityError(
-            "CONSTRAINT_VIOLATION",
-            f"A row violates the CHECK constraint '{check.name}' ({check.expression}) of table '{self.table}': "
-            f"{shown}.",
-        )
+        head, end = violation_text(self.table, check)
+        return TrinityError("CONSTRAINT_VIOLATION", f"{head}{shown}{end}")
 
 
 def _as_spark_text(value: Any) -> str:
     """Return a value as Spark's CAST to STRING writes the usual ones."""
     if value is None:
         return "NULL"
-    return (str(value).lower() if isinstance(value, bool) else str(value))[:_SHOWN]
+    return (str(value).lower() if isinstance(value, bool) else str(value))[:SHOWN_CHARACTERS]
 
 
 def constant_of(column: Column) -> Compiled | NotLocal:

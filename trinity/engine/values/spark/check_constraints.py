@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from trinity.definition.checks import constrained_columns, refuse_folded
+from trinity.definition.checks import SHOWN_CHARACTERS, constrained_columns, refuse_folded, violation_text
 from trinity.engine.values.defaults import default_text
 from trinity.engine.writing.ingest import REFUSAL
 from trinity.errors import TrinityError
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _GIVEN: Final = "_trinity_held_"
-_SHOWN: Final = 60
-"""Characters of a value in a message."""
 
 
 def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
@@ -126,8 +124,8 @@ def _check_stored(definition: TableDefinition, spark: SparkSession) -> None:
 
 def _error(definition: TableDefinition, table: str, check: Check) -> str:
     columns = constrained_columns(definition, check)
-    shown = [f"coalesce(substring(CAST({quoted(name)} AS STRING), 1, {_SHOWN}), 'NULL')" for name in columns]
+    shown = [f"coalesce(substring(CAST({quoted(name)} AS STRING), 1, {SHOWN_CHARACTERS}), 'NULL')" for name in columns]
     values = [f"concat({text_literal(f'{name} = ')}, {value})" for name, value in zip(columns, shown, strict=True)]
-    head = f"A row violates the CHECK constraint '{check.name}' ({check.expression}) of table '{table}': "
-    message = f"concat({text_literal(head)}, concat_ws(', ', {', '.join(values) or text_literal('always')}), '.')"
+    head, end = map(text_literal, violation_text(table, check))
+    message = f"concat({head}, concat_ws(', ', {', '.join(values) or text_literal('always')}), {end})"
     return f"to_json(named_struct('code', 'CONSTRAINT_VIOLATION', 'message', {message}))"

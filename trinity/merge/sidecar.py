@@ -1,8 +1,9 @@
-"""How long a compaction keeps tombstones in the sidecar: the rule in SQL and in Arrow (U4)."""
+"""The rows of a sidecar: where they stand in the order of arrival, and how long they stay, in SQL and in Arrow (U4)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +11,9 @@ import pyarrow.compute as pc
 from trinity.clock import now_ms
 from trinity.hidden import SINCE
 from trinity.merge.spec import MergeSpec
+
+SIDECAR_ROWS: Final = 1 << 40
+"""Subtracted from the arrival of the sidecar's rows, so that they arrive before the base, whose arrival is -1."""
 
 
 @dataclass(frozen=True)
