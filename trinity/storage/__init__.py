@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         commit_change,
         commit_loop,
         commit_result,
+        definition_after,
         next_timestamp_ms,
         on_newest,
         order_with,
@@ -38,16 +39,17 @@ if TYPE_CHECKING:
     from trinity.storage.readable import check_still_there, oldest_needed, repair_preview, repair_result
     from trinity.storage.sinks import ParquetSinkProvider, stamped, write_target
     from trinity.storage.store import ObjectStore, commit_point
+    from trinity.storage.table_commits import TableAttempt, TableCommits
     from trinity.storage.versions import TableVersion, VersionedMetadata
 
 __all__ = [
     "AlreadyExists", "Attempt", "Cache", "Change", "CommitRaced", "DeletesFragment", "Entry", "FileChange",
     "FolderCatalog", "FolderMetadata", "Location", "Newest", "ObjectStore", "ParquetSinkProvider", "PositionDeletes",
-    "RowChanges", "Stat", "TableVersion", "VersionedMetadata", "after_commit", "asking_again",
-    "check_still_there", "commit_change", "commit_loop", "commit_point", "commit_result", "commit_unknown",
-    "delete_around", "delete_orphans", "folders_of", "identity_only", "next_timestamp_ms", "no_such_version",
-    "no_table", "oldest_needed", "on_newest", "order_with", "repair_preview", "repair_result", "stamped",
-    "stamps_missing", "table_taken", "version_at", "with_txn", "write_target",
+    "RowChanges", "Stat", "TableAttempt", "TableCommits", "TableVersion", "VersionedMetadata", "after_commit",
+    "asking_again", "check_still_there", "commit_change", "commit_loop", "commit_point", "commit_result",
+    "commit_unknown", "definition_after", "delete_around", "delete_orphans", "folders_of", "identity_only",
+    "next_timestamp_ms", "no_such_version", "no_table", "oldest_needed", "on_newest", "order_with", "repair_preview",
+    "repair_result", "stamped", "stamps_missing", "table_taken", "version_at", "with_txn", "write_target",
 ]  # fmt: skip
 
 _PLACES: Final = {
@@ -55,7 +57,7 @@ _PLACES: Final = {
     "trinity.storage.cache": ("Cache",),
     "trinity.storage.commits": (
         "Attempt", "Change", "CommitRaced", "Newest", "RowChanges", "commit_change", "commit_loop", "commit_result",
-        "next_timestamp_ms", "on_newest", "order_with", "stamps_missing", "with_txn",
+        "definition_after", "next_timestamp_ms", "on_newest", "order_with", "stamps_missing", "with_txn",
     ),
     "trinity.storage.conflicts": ("FileChange",),
     "trinity.storage.entries": ("Entry", "Stat"),
@@ -69,6 +71,7 @@ _PLACES: Final = {
     "trinity.storage.readable": ("check_still_there", "oldest_needed", "repair_preview", "repair_result"),
     "trinity.storage.sinks": ("ParquetSinkProvider", "stamped", "write_target"),
     "trinity.storage.store": ("ObjectStore", "commit_point"),
+    "trinity.storage.table_commits": ("TableAttempt", "TableCommits"),
     "trinity.storage.versions": ("TableVersion", "VersionedMetadata"),
 }  # fmt: skip
 """Module -> the exported names that it defines."""

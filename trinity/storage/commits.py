@@ -38,20 +38,16 @@ from trinity.spi import (
     TableHandle,
     Tier,
     TransactionId,
-    VacuumResult,
     came_after,
     from_fragments,
     from_merge_fragments,
     row_change_stamp,
 )
 from trinity.storage.conflicts import FileChange, check_rewrite, check_scope
-from trinity.storage.entries import Entry
 from trinity.storage.errors import after_commit
 from trinity.storage.folder_names import no_table
 from trinity.storage.local_objects import folder_lock
-from trinity.storage.orphans import delete_around
 from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
-from trinity.storage.readable import check_still_there, oldest_needed
 from trinity.storage.store import ObjectStore
 
 COMMIT_TIMEOUT_S: Final = 600.0
@@ -454,8 +450,8 @@ ROW_ID = "_trinity_row_id"
 class RowChanges(ConnectorMetadata):
     """The writes of an adapter that uses the shared sinks: the part that all formats share.
 
-    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`commit`, and for new columns with a DEFAULT
-    :meth:`begin_insert_after`.
+    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`run_attempts`, or :meth:`commit` in its place, and
+    for new columns with a DEFAULT :meth:`begin_insert_after`.
     """
 
     def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
@@ -464,9 +460,21 @@ class RowChanges(ConnectorMetadata):
             "NOT_SUPPORTED", f"The connector of '{table.full_name}' does not support new columns with a DEFAULT."
         )
 
+    def run_attempts(
+        self, table: TableHandle, use: Callable[[Attempt[Any]], _T], known: TableDefinition | None = None
+    ) -> _T:
+        """Run attempts until no other writer is faster, each on the newest version, as of :func:`on_newest`.
+
+        Args:
+            table: the table.
+            use: checks, and commits by an attempt.
+            known: the table's definition, where the caller has it.
+        """
+        raise NotImplementedError
+
     def commit(self, change: Change) -> CommitResult:
         """Commit what a statement has written, by :func:`~trinity.storage.commit_change` in a commit loop."""
-        raise NotImplementedError
+        return self.run_attempts(change.table, lambda attempt: commit_change(attempt, change), change.written)
 
     def finish_insert(
         self, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None = None
@@ -543,111 +551,6 @@ class RowChanges(ConnectorMetadata):
             update_layout=definition.primary_key or ("file",),
             before=None if after is None else self.get_table_definition(insert.table),
         )
-
-
-# -- the other commits of Trinity's own adapters: alter, restore, vacuum ----------------------------------
-
-
-class TableAttempt(Attempt[_N]):
-    """An attempt at any commit, of rows or not. The steps raise as :meth:`put` does."""
-
-    @abstractmethod
-    def redefine(self, definition: TableDefinition) -> int | None:
-        """Put the next version, with another definition; return its number.
-
-        None for a version that only prepares the table for the definition: another attempt follows.
-        """
-
-    @abstractmethod
-    def at(self, version: int | None) -> _N:
-        """Return an earlier version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read."""
-
-    @abstractmethod
-    def files(self, version: _N) -> Collection[DataFile]:
-        """Return the files of a version, those of its sidecar among them."""
-
-    @abstractmethod
-    def restore(self, then: _N, definition: TableDefinition) -> int | None:
-        """Put the next version, with the rows of an earlier one; return its number, or None if nothing differs."""
-
-    @abstractmethod
-    def forget(self, oldest: int, older_than_ms: int) -> int | None:
-        """Forget the versions before the oldest needed one; return the newest version, or None if there are none."""
-
-
-class TableCommits(RowChanges):
-    """All commits of an adapter that says how to make an attempt and which files no version needs."""
-
-    @abstractmethod
-    def run_attempts(
-        self, table: TableHandle, use: Callable[[TableAttempt[Any]], _T], known: TableDefinition | None = None
-    ) -> _T:
-        """Load the newest version, check, commit, until no other writer is faster; see :func:`on_newest`.
-
-        For Trinity's own modules.
-
-        Args:
-            table: the table.
-            use: checks, and commits by an attempt.
-            known: the table's definition, where the caller has it.
-        """
-
-    @abstractmethod
-    def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        """Delete the data files that no readable version needs, and return them."""
-
-    def newest_definition(self, table: TableHandle) -> TableDefinition:
-        """Return the definition of the newest version, for a vacuum. For Trinity's own modules."""
-        return self.get_table_definition(replace(table, version=None))
-
-    def oldest_kept(self, table: TableHandle, needed: int) -> int:
-        """Return the oldest version that is readable after a vacuum; by default the oldest one that it had to keep.
-
-        For Trinity's own modules.
-        """
-        return needed
-
-    def commit(self, change: Change) -> CommitResult:
-        return self.run_attempts(change.table, lambda attempt: commit_change(attempt, change), change.written)
-
-    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(attempt: TableAttempt[Any]) -> bool:
-            if (changed := change(attempt.newest.definition)) == attempt.newest.definition:
-                return True
-            if (version := attempt.redefine(changed)) is not None:
-                attempt.log_commit(CommitOperation.ALTER, CommitResult(version))
-            return version is not None
-
-        while not self.run_attempts(table, alter):
-            pass
-
-    def restore(
-        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
-    ) -> CommitResult:
-        def go_back(attempt: TableAttempt[Any]) -> CommitResult:
-            newest, then = attempt.newest, attempt.at(table.version)
-            definition, files = change(newest.definition, then.definition), attempt.files(then)
-            check_still_there(table, files, attempt.files(newest))
-            if (version := attempt.restore(then, definition)) is None:
-                return CommitResult(newest.version, skipped=True)
-            return attempt.log_commit(CommitOperation.RESTORE, commit_result(version, files))
-
-        return self.run_attempts(table, go_back)
-
-    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
-        definition = self.newest_definition(table)
-        table = table.pinned(None, definition.id)
-        oldest = oldest_needed(self.history(table), older_than_ms)
-
-        def forget(attempt: TableAttempt[Any]) -> bool:
-            if (version := attempt.forget(oldest, older_than_ms)) is not None:
-                attempt.log_commit(CommitOperation.VACUUM, CommitResult(version))
-            return version is not None
-
-        gone = delete_around(
-            lambda: self.delete_unneeded(table, older_than_ms), lambda: self.run_attempts(table, forget, definition)
-        )
-        return VacuumResult(len(gone), sum(entry.size for entry in gone), self.oldest_kept(table, oldest))
 
 
 def _paradigm(definition: TableDefinition) -> RowChangeParadigm:

@@ -36,8 +36,6 @@ from trinity.spi import (
 from trinity.storage.commits import (
     Change,
     CommitRaced,
-    TableAttempt,
-    TableCommits,
     commit_loop,
     commit_result,
     definition_after,
@@ -57,6 +55,7 @@ from trinity.storage.readable import (
 )
 from trinity.storage.sinks import write_target
 from trinity.storage.store import ObjectStore
+from trinity.storage.table_commits import TableAttempt, TableCommits
 
 
 @dataclass(frozen=True)
@@ -336,7 +335,7 @@ class VersionedMetadata(TableCommits):
     def run_attempts(
         self, table: TableHandle, use: Callable[[TableAttempt[Any]], _T], known: TableDefinition | None = None
     ) -> _T:
-        """Run attempts at a commit; see :meth:`~trinity.storage.commits.TableCommits.run_attempts`."""
+        """Run attempts at a commit; see :meth:`~trinity.storage.table_commits.TableCommits.run_attempts`."""
         known = known or self._newest(table).definition
         return on_newest(table, known, lambda newest: use(_Attempt(newest, self._newest(newest), self)))
 

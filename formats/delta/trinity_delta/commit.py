@@ -27,10 +27,11 @@ from trinity.storage import (
     FileChange,
     Location,
     ObjectStore,
+    TableAttempt,
+    definition_after,
     order_with,
     stamps_missing,
 )
-from trinity.storage.commits import TableAttempt, definition_after
 from trinity_delta.actions import (
     TAG_OPERATION,
     Action,

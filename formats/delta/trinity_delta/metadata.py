@@ -27,12 +27,12 @@ from trinity.storage import (
     FolderMetadata,
     Location,
     ObjectStore,
+    TableCommits,
     delete_orphans,
     on_newest,
     stamped,
     write_target,
 )
-from trinity.storage.commits import TableCommits
 from trinity.storage.folders import Folders
 from trinity.storage.sinks import statistics_columns
 from trinity_delta.actions import LOG, check_partitions, new_metadata

@@ -34,11 +34,12 @@ from trinity.storage import (
     DeletesFragment,
     FileChange,
     ObjectStore,
+    TableAttempt,
+    definition_after,
     next_timestamp_ms,
     order_with,
     stamps_missing,
 )
-from trinity.storage.commits import TableAttempt, definition_after
 from trinity.storage.location import local_path
 from trinity.storage.parquet_sink import is_sink_file
 from trinity_iceberg.adopt import check_own_writable

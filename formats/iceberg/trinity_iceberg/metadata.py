@@ -26,16 +26,7 @@ from trinity.spi import (
     WriteTarget,
     append_stamp,
 )
-from trinity.storage import (
-    Entry,
-    Location,
-    ObjectStore,
-    delete_orphans,
-    on_newest,
-    stamped,
-    write_target,
-)
-from trinity.storage.commits import TableCommits
+from trinity.storage import Entry, Location, ObjectStore, TableCommits, delete_orphans, on_newest, stamped, write_target
 from trinity.storage.file_schema import FIELD_ID
 from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import local_path

@@ -1,24 +1,26 @@
-"""The steps of a commit of rows; the shared template takes them in their order."""
+"""The steps of a commit; the shared templates take them in their order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 from ledger_trinity.database import Database
-from trinity.spi import DataFile, MergeTableHandle
-from trinity.storage import Attempt, Change, FileChange, TableVersion
+from trinity.spi import CommitOperation, DataFile, MergeTableHandle, TableDefinition, TableHandle
+from trinity.storage import Change, FileChange, TableAttempt, TableVersion
 
 
 @dataclass(frozen=True)
-class LedgerAttempt(Attempt[TableVersion]):
+class LedgerAttempt(TableAttempt[TableVersion]):
     """One attempt at a commit.
 
     Attributes:
         database: the database that stores versions.
+        load: returns the version of a handle.
     """
 
     database: Database
+    load: Callable[[TableHandle], TableVersion]
 
     def live(self) -> Collection[DataFile]:
         return self.newest.files
@@ -27,9 +29,25 @@ class LedgerAttempt(Attempt[TableVersion]):
         return self.database.changes(self.newest.definition.id, merge.table.version or 0)
 
     def put(self, change: Change) -> int:
-        return self.put_version(self.newest.after(change))
+        return self._put(self.newest.after(change))
 
-    def put_version(self, made: TableVersion) -> int:
-        """Put the next version, and return its number."""
+    def redefine(self, definition: TableDefinition) -> int:
+        return self._put(self.newest.next(CommitOperation.ALTER, definition=definition))
+
+    def at(self, version: int | None) -> TableVersion:
+        return self.load(replace(self.table, version=version))
+
+    def files(self, version: TableVersion) -> Collection[DataFile]:
+        return version.files
+
+    def restore(self, then: TableVersion, definition: TableDefinition) -> int | None:
+        if (then.files, definition) == (self.newest.files, self.newest.definition):
+            return None
+        return self._put(self.newest.next(CommitOperation.RESTORE, definition=definition, files=then.files))
+
+    def forget(self, oldest: int, older_than_ms: int) -> int | None:
+        return self.newest.number if self.database.forget(self.newest.definition.id, oldest) else None
+
+    def _put(self, made: TableVersion) -> int:
         self.database.put(made.definition.id, self.newest, made)
         return made.number

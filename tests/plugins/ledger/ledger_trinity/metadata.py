@@ -12,8 +12,6 @@ from ledger_trinity.attempt import LedgerAttempt
 from ledger_trinity.database import Database
 from trinity.errors import TrinityError
 from trinity.spi import (
-    CommitOperation,
-    CommitResult,
     DataFile,
     HistoryEntry,
     InsertTableHandle,
@@ -22,25 +20,19 @@ from trinity.spi import (
     TableDefinition,
     TableHandle,
     Tier,
-    VacuumResult,
     stored_field,
 )
 from trinity.storage import (
-    Change,
+    Entry,
     ObjectStore,
-    RowChanges,
+    TableCommits,
     TableVersion,
     after_commit,
-    check_still_there,
-    commit_change,
     commit_loop,
-    commit_result,
-    delete_around,
     delete_orphans,
     identity_only,
     no_such_version,
     no_table,
-    oldest_needed,
     on_newest,
     table_taken,
     version_at,
@@ -50,7 +42,7 @@ from trinity.storage import (
 T = TypeVar("T")
 
 
-class LedgerMetadata(RowChanges):
+class LedgerMetadata(TableCommits):
     """The metadata of one catalog.
 
     Args:
@@ -114,13 +106,6 @@ class LedgerMetadata(RowChanges):
             after_commit("files of a dropped table stay", lambda: ObjectStore(here.location).delete_below(""))
 
         commit_loop(here.location, drop, alone=True)
-
-    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
-        def alter(attempt: LedgerAttempt) -> None:
-            if (changed := change(attempt.newest.definition)) != attempt.newest.definition:
-                attempt.put_version(attempt.newest.next(CommitOperation.ALTER, definition=changed))
-
-        self._on_newest(table, alter)
 
     # -- versions ---------------------------------------------------------------------------------------
 
@@ -189,43 +174,21 @@ class LedgerMetadata(RowChanges):
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._load(replace(table, version=None))[1].txns.get(application)
 
-    def commit(self, change: Change) -> CommitResult:
-        return self._on_newest(change.table, lambda attempt: commit_change(attempt, change))
-
-    def _on_newest(self, table: TableHandle, use: Callable[[LedgerAttempt], T]) -> T:
-        """Run attempts until one commits; each loads the newest version first."""
-        here, known = self._load(replace(table, version=None))
+    def run_attempts(
+        self, table: TableHandle, use: Callable[[LedgerAttempt], T], known: TableDefinition | None = None
+    ) -> T:
+        here, found = self._load(replace(table, version=None))
 
         def attempt(newest: TableHandle) -> T:
-            return use(LedgerAttempt(newest, self._load(newest)[1], self._database))
+            return use(LedgerAttempt(newest, self._load(newest)[1], self._database, lambda at: self._load(at)[1]))
 
-        return on_newest(here, known.definition, attempt)
+        return on_newest(here, known or found.definition, attempt)
 
     # -- care -------------------------------------------------------------------------------------------
 
-    def restore(
-        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
-    ) -> CommitResult:
-        def go_back(attempt: LedgerAttempt) -> CommitResult:
-            newest, (_, then) = attempt.newest, self._load(replace(attempt.table, version=table.version))
-            definition = change(newest.definition, then.definition)
-            check_still_there(table, then.files, newest.files)
-            if (then.files, definition) == (newest.files, newest.definition):
-                return CommitResult(newest.number, skipped=True)
-            restored = newest.next(CommitOperation.RESTORE, definition=definition, files=then.files)
-            return commit_result(attempt.put_version(restored), then.files)
-
-        return self._on_newest(table, go_back)
-
-    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+    def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         here, table_id = self._here(table)
-        store = ObjectStore(here.location)
-        oldest = oldest_needed(self._database.history(table_id), older_than_ms)
-        gone = delete_around(
-            lambda: delete_orphans(store, self._database.needed(table_id), older_than_ms),
-            lambda: self._database.forget(table_id, oldest),
-        )
-        return VacuumResult(len(gone), sum(entry.size for entry in gone), oldest)
+        return delete_orphans(ObjectStore(here.location), self._database.needed(table_id), older_than_ms)
 
 
 def _storage(definition: TableDefinition) -> pa.Schema:

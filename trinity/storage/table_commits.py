@@ -1,0 +1,104 @@
+"""Commits that write no rows, by the template of those that do: ALTER, restore and vacuum."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from trinity.spi import CommitOperation, CommitResult, DataFile, TableDefinition, TableHandle, VacuumResult
+from trinity.storage.commits import Attempt, Newest, RowChanges, commit_result
+from trinity.storage.entries import Entry
+from trinity.storage.orphans import delete_around
+from trinity.storage.readable import check_still_there, oldest_needed
+
+_T = TypeVar("_T")
+_N = TypeVar("_N", bound=Newest)
+
+
+class TableAttempt(Attempt[_N]):
+    """An attempt at any commit, of rows or not. The steps raise as :meth:`~trinity.storage.Attempt.put` does."""
+
+    @abstractmethod
+    def redefine(self, definition: TableDefinition) -> int | None:
+        """Put the next version, with another definition; return its number.
+
+        None for a version that only prepares the table for the definition: another attempt follows.
+        """
+
+    @abstractmethod
+    def at(self, version: int | None) -> _N:
+        """Return an earlier version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read."""
+
+    @abstractmethod
+    def files(self, version: _N) -> Collection[DataFile]:
+        """Return the files of a version, those of its sidecar among them."""
+
+    @abstractmethod
+    def restore(self, then: _N, definition: TableDefinition) -> int | None:
+        """Put the next version, with the rows of an earlier one; return its number, or None if nothing differs."""
+
+    @abstractmethod
+    def forget(self, oldest: int, older_than_ms: int) -> int | None:
+        """Forget the versions before the oldest needed one; return the newest version, or None if there are none."""
+
+
+class TableCommits(RowChanges):
+    """All commits of an adapter that says how to make an attempt and which files no version needs."""
+
+    @abstractmethod
+    def run_attempts(
+        self, table: TableHandle, use: Callable[[TableAttempt[Any]], _T], known: TableDefinition | None = None
+    ) -> _T: ...
+
+    @abstractmethod
+    def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
+        """Delete the data files that no readable version needs, and return them."""
+
+    def newest_definition(self, table: TableHandle) -> TableDefinition:
+        """Return the definition of the newest version, for a vacuum."""
+        return self.get_table_definition(replace(table, version=None))
+
+    def oldest_kept(self, table: TableHandle, needed: int) -> int:
+        """Return the oldest version that is readable after a vacuum; by default the oldest one that it had to keep."""
+        return needed
+
+    def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:
+        def alter(attempt: TableAttempt[Any]) -> bool:
+            if (changed := change(attempt.newest.definition)) == attempt.newest.definition:
+                return True
+            if (version := attempt.redefine(changed)) is not None:
+                attempt.log_commit(CommitOperation.ALTER, CommitResult(version))
+            return version is not None
+
+        while not self.run_attempts(table, alter):
+            pass
+
+    def restore(
+        self, table: TableHandle, change: Callable[[TableDefinition, TableDefinition], TableDefinition]
+    ) -> CommitResult:
+        def go_back(attempt: TableAttempt[Any]) -> CommitResult:
+            newest, then = attempt.newest, attempt.at(table.version)
+            definition, files = change(newest.definition, then.definition), attempt.files(then)
+            check_still_there(table, files, attempt.files(newest))
+            if (version := attempt.restore(then, definition)) is None:
+                return CommitResult(newest.version, skipped=True)
+            return attempt.log_commit(CommitOperation.RESTORE, commit_result(version, files))
+
+        return self.run_attempts(table, go_back)
+
+    def vacuum(self, table: TableHandle, older_than_ms: int) -> VacuumResult:
+        definition = self.newest_definition(table)
+        table = table.pinned(None, definition.id)
+        oldest = oldest_needed(self.history(table), older_than_ms)
+
+        def forget(attempt: TableAttempt[Any]) -> bool:
+            if (version := attempt.forget(oldest, older_than_ms)) is not None:
+                attempt.log_commit(CommitOperation.VACUUM, CommitResult(version))
+            return version is not None
+
+        gone = delete_around(
+            lambda: self.delete_unneeded(table, older_than_ms), lambda: self.run_attempts(table, forget, definition)
+        )
+        return VacuumResult(len(gone), sum(entry.size for entry in gone), self.oldest_kept(table, oldest))
