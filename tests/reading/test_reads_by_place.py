@@ -101,7 +101,7 @@ def test_who_asks_for_keys_looks_for_these_alone(session: Session, searches: lis
     assert read(table, where="id = 1") == [(1, 20, "new")]
     assert [r.v for r in session.sql(f"SELECT v FROM {table.name} WHERE id = 2").collect()] == ["base"]
     searched = [search.only for search in searches if isinstance(search.only, Keys)]
-    assert [keys.columns[0].found.tolist() for keys in searched] == [[1], [2]]
+    assert [keys.columns[0].distinct.tolist() for keys in searched] == [[1], [2]]
     assert not joins(table, where="id = 1")
     searches.clear()
     assert (2, 10, "base") in read(table)

@@ -44,7 +44,7 @@ def added(definition: TableDefinition, column: Column, position: Position = None
     """
     _check_free(definition, column.name)
     if position:
-        _visible(definition, position)
+        _visible_column(definition, position)
     check_column(definition.full_name, column)
     if not column.nullable:
         raise TrinityError(
@@ -56,7 +56,7 @@ def added(definition: TableDefinition, column: Column, position: Position = None
     taken = {c.stored_name.lower() for c in (*definition.columns, *definition.dropped)}
     if column.name.lower() in taken:
         # files have values of another column under that name
-        column = replace(column, stored=_free(f"{column.name}_{column.field_id}", taken))
+        column = replace(column, stored=_free_name(f"{column.name}_{column.field_id}", taken))
     hidden = [c for c in definition.columns if c.hidden]
     found = definition.with_columns([*definition.visible, column, *hidden])
     return found if position is None else moved(found, column.name, position)
@@ -65,13 +65,13 @@ def added(definition: TableDefinition, column: Column, position: Position = None
 @public
 def moved(definition: TableDefinition, name: str, position: Position) -> TableDefinition:
     """Return the definition with a visible column moved. Raises COLUMN_NOT_FOUND, INVALID_ARGUMENTS."""
-    column = _visible(definition, name)
+    column = _visible_column(definition, name)
     others = [c for c in definition.visible if c is not column]
     at = len(others)
     if position == FIRST:
         at = 0
     elif position is not None:
-        before = _visible(definition, position)
+        before = _visible_column(definition, position)
         if before is column:
             raise TrinityError("INVALID_ARGUMENTS", f"Column '{column.name}' cannot be moved behind itself.")
         at = others.index(before) + 1
@@ -87,7 +87,7 @@ def rename_column(definition: TableDefinition, old: str, new: str) -> TableDefin
         TrinityError: COLUMN_NOT_FOUND, COLUMN_ALREADY_EXISTS, INVALID_ARGUMENTS for a hidden name; NOT_SUPPORTED for a
             column that a CHECK constraint names.
     """
-    column = _visible(definition, old)
+    column = _visible_column(definition, old)
     _check_unconstrained(definition, column.name)
     if new.lower() != column.name.lower():
         _check_free(definition, new)
@@ -104,7 +104,7 @@ def dropped(definition: TableDefinition, name: str) -> TableDefinition:
             tombstone, the row kind or a CHECK constraint, and for the last column that a sequence group protects, or
             that the table has.
     """
-    column = _visible(definition, name)
+    column = _visible_column(definition, name)
     _check_unconstrained(definition, column.name)
     if role := role_of(definition, column.name):
         raise TrinityError(
@@ -125,7 +125,7 @@ def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDe
         TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a type that is not wider; NOT_SUPPORTED for a partition
             column.
     """
-    column = _visible(definition, name)
+    column = _visible_column(definition, name)
     before, after = parse_type(column.type), parse_type(type_text)
     if not widens(before, after):
         raise TrinityError(
@@ -140,7 +140,7 @@ def with_type(definition: TableDefinition, name: str, type_text: str) -> TableDe
             f"Column '{column.name}' partitions table '{definition.full_name}': its type stays {before}, under which "
             "the formats keep the values of its partitions.",
         )
-    return _with(definition, column, replace(column, type=str(after)))
+    return _with_column(definition, column, replace(column, type=str(after)))
 
 
 @public
@@ -150,7 +150,7 @@ def with_not_null(definition: TableDefinition, name: str, not_null: bool) -> Tab
     Raises:
         TrinityError: COLUMN_NOT_FOUND; NOT_SUPPORTED for a key column, or NOT NULL where rows need not carry a column.
     """
-    column = _visible(definition, name)
+    column = _visible_column(definition, name)
     if column.name in definition.primary_key:
         raise TrinityError("NOT_SUPPORTED", f"Key column '{column.name}' of '{definition.full_name}' stays NOT NULL.")
     if not_null and definition.keyed and merge_spec(definition).engine is MergeEngine.PARTIAL_UPDATE:
@@ -159,7 +159,7 @@ def with_not_null(definition: TableDefinition, name: str, not_null: bool) -> Tab
             f"Column '{column.name}' of table '{definition.full_name}': rows of a partial-update table need not carry "
             "every column (P1), so that older ones may lack it; NOT NULL is possible when the table is made.",
         )
-    return _with(definition, column, replace(column, nullable=not not_null))
+    return _with_column(definition, column, replace(column, nullable=not not_null))
 
 
 @public
@@ -169,16 +169,16 @@ def with_default(definition: TableDefinition, name: str, default: str | None) ->
     Raises:
         TrinityError: COLUMN_NOT_FOUND; SYNTAX_ERROR.
     """
-    column = replace(_visible(definition, name), default=default)
+    column = replace(_visible_column(definition, name), default=default)
     check_column(definition.full_name, column)
-    return _with(definition, _visible(definition, name), column)
+    return _with_column(definition, _visible_column(definition, name), column)
 
 
 @public
 def with_comment(definition: TableDefinition, name: str, comment: str | None) -> TableDefinition:
     """Return the definition with another comment on a column. Raises COLUMN_NOT_FOUND."""
-    column = _visible(definition, name)
-    return _with(definition, column, replace(column, comment=comment))
+    column = _visible_column(definition, name)
+    return _with_column(definition, column, replace(column, comment=comment))
 
 
 @public
@@ -232,11 +232,11 @@ def changed(definition: TableDefinition, change: Change) -> TableDefinition:
     return found
 
 
-def _with(definition: TableDefinition, before: Column, after: Column) -> TableDefinition:
+def _with_column(definition: TableDefinition, before: Column, after: Column) -> TableDefinition:
     return definition.with_columns(after if c is before else c for c in definition.columns)
 
 
-def _visible(definition: TableDefinition, name: str) -> Column:
+def _visible_column(definition: TableDefinition, name: str) -> Column:
     return definition.with_columns(definition.visible).column(name)
 
 
@@ -258,7 +258,7 @@ def _next_id(definition: TableDefinition) -> int:
     return 1 + max(c.field_id or 0 for c in (*definition.columns, *definition.dropped))
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     while name.lower() in taken:
         name += "_"
     return name

@@ -139,18 +139,18 @@ class _InBucket:
         while not _is_file(last := self._last(file)):
             with suppress(AlreadyExists):  # another call has added or withdrawn it
                 if _is_claim(last):  # this call's claim or another's: one of them puts the file
-                    self._when_open(file.rpartition("/")[0])
-                    self._when_made(_makers(file))
+                    self._wait_until_open(file.rpartition("/")[0])
+                    self._wait_for_makers(_makers(file))
                     check()
                     return self._store.put_if_absent(_next(file, last), _with_id(data))
                 self._store.put_if_absent(_next(file, last), _claim(), commits=False)
         raise AlreadyExists(file)
 
     def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
-        return self._put_behind(file, lambda last: _with_id(changed(self._store.get(last.path))))
+        return self._put_next(file, lambda last: _with_id(changed(self._store.get(last.path))))
 
     def remove(self, file: str) -> bool:
-        return self._put_behind(file, lambda _: _gone())
+        return self._put_next(file, lambda _: _removal_mark())
 
     def names(self, folder: str) -> list[str]:
         return [name for name, last in self._rows(folder).items() if _is_file(last)]
@@ -158,7 +158,7 @@ class _InBucket:
     @contextmanager
     def excluding(self, folder: str, check: Callable[[list[str]], object], name: str | None = None) -> Iterator[None]:
         if name is not None:
-            with self._making(f"{folder}/{name}"):
+            with self._announced(f"{folder}/{name}"):
                 check(self._settled_names(folder, name))
                 yield
                 check(self._settled_names(folder, name))
@@ -176,12 +176,12 @@ class _InBucket:
     def _close(self, folder: str) -> str:
         """Keep files from being added to a folder until :meth:`_open`, and return the object that closes it."""
         while True:
-            closed = _next(f"{folder}/{_CLOSED}", self._when_open(folder))
+            closed = _next(f"{folder}/{_CLOSED}", self._wait_until_open(folder))
             with suppress(AlreadyExists):  # another call has closed it
                 self._store.put_if_absent(closed, _claim(), commits=False)
                 return closed
 
-    def _when_open(self, folder: str) -> Entry | None:
+    def _wait_until_open(self, folder: str) -> Entry | None:
         """Wait until a folder is open, or the call that closed it must have been killed; then open it.
 
         Return the last object of :data:`_CLOSED`; None if the folder was never closed.
@@ -192,7 +192,7 @@ class _InBucket:
                 return last
             closed = last.path
         self._open(closed)
-        return self._when_open(folder)
+        return self._wait_until_open(folder)
 
     def _open(self, closed: str) -> bool:
         """Allow files to be added again; return False if another call has done so.
@@ -201,13 +201,13 @@ class _InBucket:
         """
         try:
             with suppress(TrinityError):
-                self._store.put_if_absent(_path_after(closed), _gone(), commits=False)
+                self._store.put_if_absent(_path_after(closed), _removal_mark(), commits=False)
         except AlreadyExists:
             return False
         return True
 
     @contextmanager
-    def _making(self, file: str) -> Iterator[None]:
+    def _announced(self, file: str) -> Iterator[None]:
         """Keep a file from being added during a block.
 
         If the store fails, claimants wait as for a call that was killed.
@@ -220,7 +220,7 @@ class _InBucket:
             with suppress(TrinityError):
                 self._store.delete([maker])
 
-    def _when_made(self, makers: str) -> None:
+    def _wait_for_makers(self, makers: str) -> None:
         """Wait until no block excludes a file, or until its holder is presumed dead."""
         found: list[Entry] = []
         for _ in asking_again():
@@ -237,9 +237,9 @@ class _InBucket:
                 return [n for n, last in found.items() if _is_file(last)]
             for n in claimed:
                 with suppress(AlreadyExists):  # the file was put, or another call has withdrawn it
-                    self._store.put_if_absent(_next(f"{folder}/{n}", found[n]), _gone(), commits=False)
+                    self._store.put_if_absent(_next(f"{folder}/{n}", found[n]), _removal_mark(), commits=False)
 
-    def _put_behind(self, file: str, data: Callable[[Entry], bytes]) -> bool:
+    def _put_next(self, file: str, data: Callable[[Entry], bytes]) -> bool:
         """Put the next object of a file, which ``data`` makes of the last one; return False if the file is missing."""
         while _is_file(last := self._last(file)):
             with suppress(AlreadyExists):  # a concurrent call has changed or removed it
@@ -269,7 +269,7 @@ def _claim() -> bytes:
     return secrets.token_hex(_CLAIM // 2).encode()
 
 
-def _gone() -> bytes:
+def _removal_mark() -> bytes:
     return uuid.uuid4().hex.encode()
 
 

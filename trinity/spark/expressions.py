@@ -40,7 +40,7 @@ class Parsed(Protocol):
     def has_subquery(self) -> bool:
         """Return True when the expression has a subquery."""
 
-    def hides(self) -> bool:
+    def may_hide_parts(self) -> bool:
         """Return True when a comment may hide a part of the expression."""
 
     def makes_names(self) -> bool:
@@ -91,7 +91,7 @@ class _ParsedBySpark:
         patterns = self._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         return bool(self._tree.containsPattern(patterns.PLAN_EXPRESSION()))
 
-    def hides(self) -> bool:
+    def may_hide_parts(self) -> bool:
         return False  # Spark's parser has removed the comments
 
     def makes_names(self) -> bool:
@@ -178,7 +178,7 @@ def _several_rows(row: DataFrame, text: str) -> bool:
 
 
 def _check_functions(spark: SparkSession, parsed: Parsed, text: str, what: str) -> None:
-    if parsed.hides():
+    if parsed.may_hide_parts():
         raise _refusal(what, text, "has a comment (-- or /*), and over Spark Connect nobody sees where that ends")
     if parsed.makes_names():
         raise _refusal(what, text, "makes a name out of text")

@@ -62,7 +62,7 @@ class RemoteExpression:
         """Return True when the expression may have a subquery."""
         return bool(_SUBQUERY.search(self.text))
 
-    def hides(self) -> bool:
+    def may_hide_parts(self) -> bool:
         """Return True when a comment, or text that looks like one, may hide a part of the expression."""
         return bool(COMMENT.search(self.text))
 

@@ -126,7 +126,7 @@ def _changed_settings(spark: SparkSession, session: Any, name: str) -> dict[str,
     found = dict(_SET.findall(_settings_text(spark, session, name)))
     if found.get(_JAVA_TIMES, "").lower() != "true":
         spark.conf.set(_JAVA_TIMES, "true")
-    return _unlike(found)
+    return _different_settings(found)
 
 
 def _settings_text(spark: SparkSession, session: Any, name: str) -> str:
@@ -141,7 +141,7 @@ def _settings_text(spark: SparkSession, session: Any, name: str) -> str:
     return text
 
 
-def _unlike(found: Mapping[str, str]) -> dict[str, str | None]:
+def _different_settings(found: Mapping[str, str]) -> dict[str, str | None]:
     unlike: dict[str, str | None] = {
         key: found.get(key)
         for key, wanted in _WANTED.items()
@@ -158,7 +158,7 @@ def _check_remote(spark: SparkSession) -> None:
     Raises:
         TrinityError: CONFIGURATION_INVALID naming a setting, and what to do.
     """
-    for key, value in _unlike(spark.conf.getAll).items():
+    for key, value in _different_settings(spark.conf.getAll).items():
         wanted = f"spark.conf.set('{key}', '{_WANTED[key]}')" if key in _WANTED else f"spark.conf.unset('{key}')"
         raise TrinityError(
             "CONFIGURATION_INVALID",

@@ -17,9 +17,9 @@ from trinity.storage.location import Location
 from trinity.storage.object_names import NameLog
 from trinity.storage.store import ObjectStore
 
-_GOING: Final = "_trinity-going"
+_REMOVAL_MARK: Final = "_trinity-going"
 """An object in a table's folder that marks its removal: put before the names are read, and removed last."""
-_MADE: Final = ("_trinity/", "_delta_log/", _GOING)
+_CREATED: Final = ("_trinity/", "_delta_log/", _REMOVAL_MARK)
 """Prefixes of the objects that a CREATE puts."""
 
 _History = Sequence[Mapping[str, Any] | None]
@@ -46,43 +46,43 @@ def sweep_dropped(root: Location, schema: str, names: NameLog, older_than_ms: in
     gone: list[Entry] = []
     for relative, name in known.items():
         history = histories.get(name, ())
-        if _holds(history, relative):
+        if _has_name(history, relative):
             continue
         store = ObjectStore(root.join(relative))
         there = store.list()
-        if _is_left(there, older_than_ms) and (_was_there(history, relative) or _is_bare(there)):
-            store.put(_GOING, b"")
-            if not _holds(names.history(schema, name).get(name, ()), relative):
-                store.delete(entry.path for entry in there if entry.path != _GOING)
+        if _is_old(there, older_than_ms) and (_had_name(history, relative) or _has_no_data(there)):
+            store.put(_REMOVAL_MARK, b"")
+            if not _has_name(names.history(schema, name).get(name, ()), relative):
+                store.delete(entry.path for entry in there if entry.path != _REMOVAL_MARK)
                 gone += there
-            store.delete([_GOING])
+            store.delete([_REMOVAL_MARK])
     return gone
 
 
 def check_unswept(table: TableHandle) -> None:
     """Check that no sweep removes a table that was just named. Raises TRANSACTION_CONFLICT."""
     there = [entry.path for entry in ObjectStore(table.location).list()]
-    if not there or _GOING in there:
+    if not there or _REMOVAL_MARK in there:
         raise TrinityError(
             "TRANSACTION_CONFLICT",
             f"Table '{table.full_name}' took longer to be made than a vacuum spares what has no name; make it again.",
         )
 
 
-def _holds(history: _History, relative: str) -> bool:
+def _has_name(history: _History, relative: str) -> bool:
     """Return whether the name now belongs to the table at a location."""
-    return _was_there(history[-1:], relative)
+    return _had_name(history[-1:], relative)
 
 
-def _was_there(history: _History, relative: str) -> bool:
+def _had_name(history: _History, relative: str) -> bool:
     """Return whether the name ever belonged to the table at a location."""
     return any(facts is not None and facts["location"] == relative for facts in history)
 
 
-def _is_left(there: Sequence[Entry], older_than_ms: int) -> bool:
+def _is_old(there: Sequence[Entry], older_than_ms: int) -> bool:
     return bool(there) and all(entry.modified_ms <= older_than_ms for entry in there)
 
 
-def _is_bare(there: Sequence[Entry]) -> bool:
+def _has_no_data(there: Sequence[Entry]) -> bool:
     """Return whether a table has no data files."""
-    return all(entry.path.startswith(_MADE) for entry in there)
+    return all(entry.path.startswith(_CREATED) for entry in there)

@@ -81,9 +81,9 @@ class Grants(Protocol):
 class _Grant:
     """The credentials of one table's location: prefix of locations -> credential."""
 
-    def __init__(self, root: str, offered: Sequence[Credential], by: Grants) -> None:
+    def __init__(self, root: str, offered: Sequence[Credential], issuer: Grants) -> None:
         self.root = root
-        self.by = by
+        self.issuer = issuer
         self.lock = threading.RLock()  # a renewal may load the table, which offers credentials
         self._take(offered)
 
@@ -98,10 +98,10 @@ class _Grant:
         left = None if self.expires_ms is None else max(self.expires_ms - now, 0)
         self.stale_ms = self.due_ms = now + (_WITHOUT_EXPIRY_MS if left is None else left - min(_MARGIN_MS, left // 2))
 
-    def update_credentials(self, offered: Sequence[Credential], by: Grants) -> None:
+    def update_credentials(self, offered: Sequence[Credential], issuer: Grants) -> None:
         """Take the offered credentials if the present ones expire soon or come from another issuer."""
         with self.lock:
-            other, self.by = by != self.by, by
+            other, self.issuer = issuer != self.issuer, issuer
             if other or now_ms() >= self.stale_ms:
                 self._take(offered)
 
@@ -113,7 +113,7 @@ class _Grant:
             if now_ms() < self.due_ms:
                 return
             try:
-                self._take(self.by.credentials())
+                self._take(self.issuer.credentials())
             except TrinityError as error:
                 ended = now_ms() >= self.expires_ms
                 if ended and error.code != "TABLE_NOT_FOUND":  # the table is being made, or dropped
@@ -125,7 +125,7 @@ class _Grant:
         with self.lock:
             if (now := self.credential(text)) is not None and now.options == used:
                 with suppress(TrinityError):
-                    self._take(self.by.credentials())
+                    self._take(self.issuer.credentials())
             after = self.credential(text)
             return after is not None and after.options != used
 
@@ -139,20 +139,20 @@ _grants: dict[str, _Grant] = {}
 _mutex = threading.Lock()
 
 
-def grant(root: Location, offered: Sequence[Credential], by: Grants) -> None:
+def grant(root: Location, offered: Sequence[Credential], issuer: Grants) -> None:
     """Register credentials for the location of a table, and for files of it elsewhere.
 
     Args:
         root: the table's location.
         offered: the credentials.
-        by: the issuer of the credentials; the same issuer compares equal.
+        issuer: the issuer of the credentials; the same issuer compares equal.
     """
     with _mutex:
         known = _grants.get(str(root))
         if known is None:
-            _grants[str(root)] = _Grant(str(root), offered, by)
+            _grants[str(root)] = _Grant(str(root), offered, issuer)
     if known is not None:
-        known.update_credentials(offered, by)
+        known.update_credentials(offered, issuer)
 
 
 def any_granted() -> bool:

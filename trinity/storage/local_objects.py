@@ -294,12 +294,12 @@ def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
         return
     folder, deadline = local_path(location), time.monotonic() + _PATIENCE_S
     while True:
-        handle = _opened(folder)
+        handle = _open_folder(folder)
         if handle is None:
             yield
             return
         try:
-            if _locked(handle, alone) and _is_same_folder(handle, folder):
+            if _try_lock(handle, alone) and _is_same_folder(handle, folder):
                 yield
                 return
         finally:
@@ -309,13 +309,13 @@ def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
         time.sleep(_PAUSE_S)
 
 
-def _opened(folder: str) -> int | None:
+def _open_folder(folder: str) -> int | None:
     with suppress(OSError):  # the next access to the table reports the error
         return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     return None
 
 
-def _locked(handle: int, alone: bool) -> bool:
+def _try_lock(handle: int, alone: bool) -> bool:
     try:
         fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:

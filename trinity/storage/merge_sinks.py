@@ -145,7 +145,7 @@ class _Replaced:
     positions: np.ndarray
     values: pa.Table
 
-    def among(self, first: int, stored: pa.Table) -> pa.Table:
+    def updated_rows(self, first: int, stored: pa.Table) -> pa.Table:
         """Return stored rows of the file, of which the first is at a position, with the new values in their places."""
         low, high = np.searchsorted(self.positions, (first, first + len(stored)))
         if low == high:
@@ -155,10 +155,10 @@ class _Replaced:
         both = pa.concat_tables([stored, self.values.slice(low, high - low).cast(stored.schema)])
         return both.take(as_arrow(taken))
 
-    def within(self, first: int, page: pa.RecordBatch) -> pa.RecordBatch:
+    def updated_page(self, first: int, page: pa.RecordBatch) -> pa.RecordBatch:
         """Return a page of the file, whose first row is at a position, with the new values of these columns."""
         names = self.values.schema.names
-        new = self.among(first, pa.Table.from_batches([page.select(names)])).combine_chunks()
+        new = self.updated_rows(first, pa.Table.from_batches([page.select(names)])).combine_chunks()
         for name, column in zip(names, new.columns, strict=True):
             page = page.set_column(page.schema.get_field_index(name), page.schema.field(name), column.chunk(0))
         return page
@@ -269,7 +269,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         None if all columns have to be encoded anew.
         """
         kinds, target = pa.schema([self._storage.field(n) for n in self._carried_columns]), self._merge.insert.target
-        found = with_replaced_columns(target, self._sink, path, kinds, replaced.among, pa.cpu_count())
+        found = with_replaced_columns(target, self._sink, path, kinds, replaced.updated_rows, pa.cpu_count())
         if found is None:
             return None
         self._copies.append(found.path)
@@ -298,7 +298,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         for positions, page in read_ahead(self._stored(path, groups)):
             assert isinstance(positions, slice)
             if replaced is not None:
-                page = replaced.within(positions.start, page)
+                page = replaced.updated_page(positions.start, page)
             low, high = np.searchsorted(deleted, (positions.start, positions.stop))
             stays = np.ones(page.num_rows, dtype=bool)
             stays[deleted[low:high] - positions.start] = False
@@ -330,7 +330,7 @@ class _VersionMergeSink(_ParquetMergeSink):
     the deleted row would reappear.
     """
 
-    _filling_replaces = True
+    _insert_replaces = True
     """True if a new row replaces the key's old row as a whole, so that no tombstone is needed before it."""
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
@@ -340,34 +340,36 @@ class _VersionMergeSink(_ParquetMergeSink):
         # a format may store columns under other names, so keys go by position
         self._key = self._indexes(self._spec.key)
         self._ordering = self._indexes(name for name in self._spec.ordering if name not in self._spec.key)
-        self._filled: list[pa.Table] = []
-        self._vacated: list[pa.StructArray] = []
+        self._inserted: list[pa.Table] = []
+        self._deleted: list[pa.StructArray] = []
 
     def _indexes(self, names: Iterable[str]) -> list[int]:
         return [self._definition.place(name) for name in names]
 
     def finish(self) -> list[bytes]:
         """Write the tombstones and return the fragments."""
-        if self._vacated:
+        if self._deleted:
             self._rows.append_page(self._tombstones())
         return self._rows.finish()
 
     def _insert(self, page: pa.RecordBatch) -> None:
         super()._insert(page)
         rows = self._identities([page.column(i) for i in (*self._key, *self._ordering)])
-        self._filled.append(rows.append_column(_IN_PLACE, self._in_place(page)))
+        self._inserted.append(rows.append_column(_IN_PLACE, self._in_place(page)))
 
     def _in_place(self, page: pa.RecordBatch) -> pa.Array:
         """Return a mask of the updates that keep their key. If such an update is late, the row stays as it was (M9)."""
         operation, row_ids = page.column(len(self._storage)), page.column(len(self._storage) + 2)
         same = as_numpy(pc.equal(operation, pa.scalar(int(Operation.UPDATE_INSERT), operation.type)))
         for column in self._key:
-            new, old = _codes(pa.chunked_array([page.column(column)]), pa.chunked_array([self._old(row_ids, column)]))
+            new, old = _codes(
+                pa.chunked_array([page.column(column)]), pa.chunked_array([self._old_column(row_ids, column)])
+            )
             same = same & (new == old)
         return as_arrow(same)
 
     def _delete(self, row_ids: pa.StructArray) -> None:
-        self._vacated.append(row_ids)
+        self._deleted.append(row_ids)
 
     def _identities(self, columns: list[pa.Array]) -> pa.Table:
         """Return key and ordering columns, under their numbers."""
@@ -377,8 +379,8 @@ class _VersionMergeSink(_ParquetMergeSink):
 
     def _loses_to_new_row(self, row_ids: pa.StructArray) -> np.ndarray:
         """Return a mask of the deleted rows whose key has a new row that wins against the deleted one (U1, K4)."""
-        old = self._identities([self._old(row_ids, i) for i in (*self._key, *self._ordering)])
-        new = pa.concat_tables(self._filled)
+        old = self._identities([self._old_column(row_ids, i) for i in (*self._key, *self._ordering)])
+        new = pa.concat_tables(self._inserted)
         names, ordering = old.column_names[: len(self._key)], old.column_names[len(self._key) :]
         positions = as_arrow(np.arange(len(old)))
         pairs = old.append_column("row", positions).join(new, names, join_type="inner", right_suffix=" new")
@@ -394,10 +396,10 @@ class _VersionMergeSink(_ParquetMergeSink):
         return replaced
 
     def _tombstones(self) -> pa.RecordBatch:
-        row_ids = pa.concat_arrays(self._vacated)
-        if self._filled and self._filling_replaces:
+        row_ids = pa.concat_arrays(self._deleted)
+        if self._inserted and self._insert_replaces:
             row_ids = row_ids.filter(as_arrow(~self._loses_to_new_row(row_ids)))
-        columns = [self._old(row_ids, i) for i in range(len(self._storage))]
+        columns = [self._old_column(row_ids, i) for i in range(len(self._storage))]
         marks = tombstone_marks(self._spec, self._definition) if len(row_ids) else {}  # refused without a mark (U6)
         for name, value in marks.items():
             column = self._definition.place(name)
@@ -405,7 +407,7 @@ class _VersionMergeSink(_ParquetMergeSink):
             columns[column] = pa.repeat(pa.scalar(value, kind), len(row_ids)).cast(self._storage[column].type)
         return pa.RecordBatch.from_arrays(columns, schema=self._storage)
 
-    def _old(self, row_ids: pa.StructArray, column: int) -> pa.Array:
+    def _old_column(self, row_ids: pa.StructArray, column: int) -> pa.Array:
         """Return a column of the row ids in storage form; NULL if they lack it."""
         name, stored = self._definition.columns[column].name, self._storage[column].type
         index = row_ids.type.get_field_index(name)
@@ -421,21 +423,21 @@ class _ColumnMergeSink(_VersionMergeSink):
     key starts with the new row alone.
     """
 
-    _filling_replaces = False
+    _insert_replaces = False
 
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, replace(sink, order=2 * sink.order + 1))
-        self._cuts = provider.create_page_sink(merge.insert.target, replace(sink, order=2 * sink.order))
+        self._hard_deletes = provider.create_page_sink(merge.insert.target, replace(sink, order=2 * sink.order))
 
     def finish(self) -> list[bytes]:
         """Write the hard deletes and return the fragments."""
-        if self._vacated:
-            self._cuts.append_page(self._tombstones())
-        return [*self._cuts.finish(), *self._rows.finish()]
+        if self._deleted:
+            self._hard_deletes.append_page(self._tombstones())
+        return [*self._hard_deletes.finish(), *self._rows.finish()]
 
     def abort(self) -> None:
         """Remove the files."""
-        self._cuts.abort()
+        self._hard_deletes.abort()
         super().abort()
 
     def _insert(self, page: pa.RecordBatch) -> None:

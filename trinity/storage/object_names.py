@@ -91,7 +91,7 @@ class NameLog:
         for entry in self._newest(below).values():
             if _claims(entry):
                 with suppress(AlreadyExists):  # the name was taken, or another writer has withdrawn the claim
-                    self._store.put_if_absent(_behind(entry.path), uuid.uuid4().hex.encode(), commits=False)
+                    self._store.put_if_absent(_next_path(entry.path), uuid.uuid4().hex.encode(), commits=False)
 
     def open(self, *name: str) -> bool:
         """Keep a name that is closing from being freed. Return False for one that is not taken."""
@@ -156,7 +156,7 @@ class NameLog:
 
     def _put(self, name: tuple[str, ...], before: Entry | None, data: bytes, *, commits: bool = True) -> None:
         first = f"{self._folder_of(*name)}/{1:010d}"
-        self._store.put_if_absent(_behind(before.path) if before else first, data, commits=commits)
+        self._store.put_if_absent(_next_path(before.path) if before else first, data, commits=commits)
 
     def _folder_of(self, *name: str) -> str:
         return "/".join((self._folder, *map(folder_name, name)))
@@ -173,7 +173,7 @@ class NameLog:
         return self._contents.get(entry.path, read)
 
 
-def _behind(path: str) -> str:
+def _next_path(path: str) -> str:
     """Return the path of the next object of a name."""
     folder, _, number = path.rpartition("/")
     return f"{folder}/{int(number) + 1:010d}"

@@ -45,7 +45,7 @@ class ColumnPages:
         sizes: bytes of each page.
         first_rows: number of the first row of each page within the row group.
         bounds: the bytes of the column index; empty without one.
-        known: cache: Arrow type -> statistics of each page.
+        cached_statistics: Arrow type -> statistics of each page.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ColumnPages:
     sizes: np.ndarray
     first_rows: np.ndarray
     bounds: bytes = field(repr=False)
-    known: dict[pa.DataType, list[ColumnStats]] = field(default_factory=dict, repr=False, compare=False)
+    cached_statistics: dict[pa.DataType, list[ColumnStats]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def plain_width(self) -> int:
@@ -70,9 +70,9 @@ class ColumnPages:
 
     def statistics(self, kind: pa.DataType) -> Sequence[ColumnStats]:
         """Return the statistics of each page; without bounds for types whose bounds are not decoded here."""
-        if kind not in self.known:
-            self.known[kind] = _statistics(self.bounds, kind, len(self.offsets))
-        return self.known[kind]
+        if kind not in self.cached_statistics:
+            self.cached_statistics[kind] = _statistics(self.bounds, kind, len(self.offsets))
+        return self.cached_statistics[kind]
 
 
 @dataclass(frozen=True)
@@ -83,21 +83,21 @@ class PagedGroup:
         path: the file.
         rows: number of rows of the group.
         chunks: column name in the file -> (element of the schema, column chunk), for columns with a page index.
-        read: cache: column name -> pages, of columns whose index has been read.
+        cached_columns: column name -> pages, of columns whose index has been read.
     """
 
     path: str
     rows: int
     chunks: dict[str, tuple[Struct, Struct]] = field(repr=False)
-    read: dict[str, ColumnPages] = field(default_factory=dict, repr=False, compare=False)
+    cached_columns: dict[str, ColumnPages] = field(default_factory=dict, repr=False, compare=False)
 
     def column(self, name: str) -> ColumnPages | None:
         """Return the pages of a column; None without a page index. Raises the store's errors."""
         if name not in self.chunks:
             return None
-        if name not in self.read:
-            self.read[name] = _pages(self.path, name, *self.chunks[name])
-        return self.read[name]
+        if name not in self.cached_columns:
+            self.cached_columns[name] = _pages(self.path, name, *self.chunks[name])
+        return self.cached_columns[name]
 
 
 _kept: Final[Cache[str, list[PagedGroup]]] = Cache(_MOST_FILES)

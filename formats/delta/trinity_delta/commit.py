@@ -170,7 +170,7 @@ class DeltaAttempt(TableAttempt[State]):
             found.append(sidecar_list(change.sidecar, store))
         if found or change.insert is not None:
             found += self._order(change)
-        marks = marked(state, {made.of: made for made in change.deletes}) if change.deletes else []
+        marks = _vector_actions(state, {made.of: made for made in change.deletes}) if change.deletes else []
         return [*marks, *found, *([transaction(change.txn)] if change.txn else [])]
 
     def _order(self, change: Change) -> list[Action]:
@@ -249,7 +249,7 @@ class DeltaAttempt(TableAttempt[State]):
     def start(self, settings: Mapping[str, str] = MappingProxyType({})) -> Transaction:
         """Start Trinity's own transaction; on a disk Delta's, if the table needs what Trinity does not support."""
         on_disk, external = Location.of(self.table.location).on_disk, self.newest.definition.external
-        if on_disk and not external and not (_keeps_to(self.newest) and are_kept(settings)):
+        if on_disk and not external and not (_is_supported(self.newest) and are_kept(settings)):
             return self._of_delta()
         if external and not on_disk:
             _warn_of_others(self.table.location)
@@ -286,7 +286,7 @@ def _warn_of_others(location: str) -> None:
     )
 
 
-def _keeps_to(state: State) -> bool:
+def _is_supported(state: State) -> bool:
     """Return whether Trinity supports all features and settings of a table."""
     features = set(state.protocol.get("writerFeatures") or ())
     return bool(features) and features <= KEPT and are_kept(state.metadata["configuration"])
@@ -334,7 +334,7 @@ def check_vectors(table: TableHandle, state: State) -> None:
         raise refused(table, f"'{VECTORS}' = 'false', and compact('resolve') deletes rows by deletion vectors")
 
 
-def marked(state: State, marks: Mapping[str, DeletesFragment]) -> list[Action]:
+def _vector_actions(state: State, marks: Mapping[str, DeletesFragment]) -> list[Action]:
     """Return the actions that give files with newly deleted rows their new deletion vectors."""
     found: list[Action] = []
     for path, file in state.files.items():

@@ -296,9 +296,9 @@ def _committed_as(location: str, txn_id: str, after: int) -> int | None:
     return None
 
 
-_LISTED: Final = 7
+_LISTED_FROM: Final = 7
 """The writer version from which on features are listed; an older one stands for the features up to its number."""
-_MEANT: Final = {
+_IMPLIED_FEATURES: Final = {
     2: ("appendOnly", "invariants"),
     3: ("checkConstraints",),
     4: ("changeDataFeed", "generatedColumns"),
@@ -309,9 +309,9 @@ _MEANT: Final = {
 
 def _writer_features(protocol: Mapping[str, Any]) -> set[str]:
     version = protocol["minWriterVersion"]
-    if version >= _LISTED:
+    if version >= _LISTED_FROM:
         return set(protocol.get("writerFeatures") or ())
-    return {feature for number, features in _MEANT.items() if number <= version for feature in features}
+    return {feature for number, features in _IMPLIED_FEATURES.items() if number <= version for feature in features}
 
 
 @contextmanager

@@ -349,9 +349,11 @@ class Snapshots:
         made = apply(table, state, number, commit)
         if state is not None and state.definition.external != made.definition.external:
             return self._rebuild(table, known, number)
-        return self._remembering(table, known, made, commit)
+        return self._with_restored_domains(table, known, made, commit)
 
-    def _remembering(self, table: TableHandle, known: Known, made: State, commit: Sequence[Mapping[str, Any]]) -> State:
+    def _with_restored_domains(
+        self, table: TableHandle, known: Known, made: State, commit: Sequence[Mapping[str, Any]]
+    ) -> State:
         """Return the state after a commit; if it is a RESTORE, with Trinity's domain metadata of the restored version.
 
         The same goes for a commit that removed Trinity's domain metadata: the version before it has them.
@@ -422,7 +424,7 @@ class Snapshots:
             return found
         commit = read_commit(store, name, version)
         found = replace(found, commit=commit_id(by_kind(commit)))
-        return found if since.turn is None else self._remembering(table, known, found, commit)
+        return found if since.turn is None else self._with_restored_domains(table, known, found, commit)
 
     def _with_order(self, table: TableHandle, found: State) -> State:
         """Return a version rebuilt from a checkpoint, with the order of rows from the commits since Trinity's."""

@@ -97,11 +97,11 @@ def check_own_readable(
         raise _refused(table, f"files without field ids ('{TableProperties.DEFAULT_NAME_MAPPING}') and renamed columns")
     if marking and snapshot:
         _check_marked(table, schema, marking, snapshot)
-    if changes := [other for other in order_at(table.metadata, snapshot)[1] if _takes_files(other)]:
+    if changes := [other for other in order_at(table.metadata, snapshot)[1] if _removes_rows(other)]:
         _check_folded(table, schema, manifests, changes)
 
 
-def _takes_files(snapshot: Snapshot) -> bool:
+def _removes_rows(snapshot: Snapshot) -> bool:
     """Return whether a commit removed files for another reason than rewriting them."""
     operation = snapshot.summary.operation if snapshot.summary else Operation.OVERWRITE
     rewrites = operation in (Operation.APPEND, Operation.REPLACE)
@@ -115,7 +115,11 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
     if not index.sidecar or not _keeps_row_versions(table, schema, changes[-1]):
         return
     base = {name for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
-    gone = {store.relative(path) for change in changes for path in _files_of(table, _own(table, change), taken=True)}
+    gone = {
+        store.relative(path)
+        for change in changes
+        for path in _files_of(table, _manifests_of_commit(table, change), taken=True)
+    }
     live = {store.relative(path) for path in _files_of(table, manifests)}
     rewritten = not base <= live | gone  # other engines rewrote compacted files: any file of theirs may have their rows
     if base & gone or (rewritten and not all(is_sink_file(name.rpartition("/")[2]) for name in gone)):
@@ -143,7 +147,7 @@ def _changed_compacted_rows(table: Table) -> TrinityError:
     return changed_compacted_rows(name, "CALL <catalog>.system.rollback_to_snapshot(...)")
 
 
-def _own(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
+def _manifests_of_commit(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
     """Return the manifests that a commit wrote."""
     with bad_data(snapshot.manifest_list):
         return [m for m in snapshot.manifests(table.io) if m.added_snapshot_id == snapshot.snapshot_id]
@@ -197,7 +201,7 @@ def _refused(table: Table, what: str) -> TrinityError:
     return TrinityError("NOT_SUPPORTED", f"Iceberg table '{name}' has {what}.")
 
 
-def brings_files(table: Table) -> bool:
+def may_have_added_files(table: Table) -> bool:
     """Return whether another engine may have added existing files, as they were, to a Trinity table."""
     return DEFINITION in table.properties and TableProperties.DEFAULT_NAME_MAPPING in table.properties
 
@@ -208,7 +212,7 @@ def check_partition_values(table: Table, schema: Schema, files: Iterable[DataFil
     Raises:
         TrinityError: NOT_SUPPORTED naming file, column and remedy; BAD_DATA for a file that cannot be read.
     """
-    if not brings_files(table):
+    if not may_have_added_files(table):
         return
     fields = [f for spec in table.specs().values() for f in spec.fields if isinstance(f.transform, IdentityTransform)]
     columns = {name for f in fields if (name := schema.find_column_name(f.source_id)) is not None}

@@ -30,7 +30,7 @@ from trinity.storage import Entry, Location, ObjectStore, TableCommits, delete_o
 from trinity.storage.file_schema import FIELD_ID
 from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import local_path
-from trinity_iceberg.adopt import brings_files
+from trinity_iceberg.adopt import may_have_added_files
 from trinity_iceberg.carried import created, lineage, version_of
 from trinity_iceberg.commit import IcebergAttempt
 from trinity_iceberg.expire import delete_metadata
@@ -215,7 +215,8 @@ class IcebergMetadata(TableCommits):
         """Return the version that a statement writes to, if the table is writable."""
         state = newest.at(table)
         state.check_writable(table, self._snapshots.manifest_list(newest.loaded, newest.snapshot))
-        if brings_files(newest.loaded):  # reads may refuse files that another engine added; then refuse the write
+        # Reads may refuse files that another engine added; then refuse the write.
+        if may_have_added_files(newest.loaded):
             self._snapshots.files(table, newest)
         return state
 

@@ -100,9 +100,9 @@ def _newest_numbered(store: ObjectStore, names: Sequence[str]) -> str | None:
     if hint is not None and hint > newest:
         if (now := store.names(METADATA)) != names:  # another process has committed meanwhile
             return _newest_numbered(store, now)
-        raise _at_odds(store, f"says {hint}, of which there is no metadata file", newest)
+        raise _hint_mismatch(store, f"says {hint}, of which there is no metadata file", newest)
     if hint in found and (gap := next((n for n in range(hint, newest) if n not in found), None)):
-        raise _at_odds(store, f"says {hint}, behind which number {gap} is missing", newest)
+        raise _hint_mismatch(store, f"says {hint}, behind which number {gap} is missing", newest)
     spelled = {name.ending: name for name in found[newest]}
     known = [spelled[ending] for ending in _ENDINGS if ending in spelled]
     if not known:
@@ -114,7 +114,7 @@ def _newest_numbered(store: ObjectStore, names: Sequence[str]) -> str | None:
     return store.path(f"{METADATA}/{known[0]}")
 
 
-def _at_odds(store: ObjectStore, what: str, newest: int) -> TrinityError:
+def _hint_mismatch(store: ObjectStore, what: str, newest: int) -> TrinityError:
     return TrinityError(
         "BAD_DATA",
         f"'{store.path(HINT)}' {what}; the newest metadata file there has number {newest}. Restore what is missing, or "

@@ -220,8 +220,8 @@ class CatalogNames:
                 cannot rename in one step; errors of ``check``.
         """
         renamed = replace(table, schema=schema, table=name)
-        if not _renames(self._iceberg):
-            raise self._renames_none(table)
+        if not _can_rename(self._iceberg):
+            raise self._cannot_rename(table)
         if table.table in self.list_tables(table.schema) and name in self.list_tables(schema):
             raise table_taken(renamed.full_name)
         old, new = (identifier_of(found.schema, found.table) for found in (table, renamed))
@@ -249,7 +249,7 @@ class CatalogNames:
                 return False
         return Location.of(found.location()) == Location.of(table.location)
 
-    def _renames_none(self, table: TableHandle) -> TrinityError:
+    def _cannot_rename(self, table: TableHandle) -> TrinityError:
         return TrinityError(
             "NOT_SUPPORTED",
             f"Table '{table.full_name}' keeps its name: in catalog '{self._catalog}' PyIceberg renames none, or in two "
@@ -313,7 +313,7 @@ def _remove(folder: Location, objects: Sequence[str]) -> None:
             move_to_trash(folder)
 
 
-def _renames(iceberg: Catalog) -> bool:
+def _can_rename(iceberg: Catalog) -> bool:
     """Return whether a catalog can rename a table in one step."""
     from pyiceberg.catalog.rest import RestCatalog  # takes long to load
 

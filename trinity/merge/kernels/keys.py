@@ -159,19 +159,19 @@ def _pairs(numbers: np.ndarray, further: np.ndarray, limit: int) -> np.ndarray:
 class _Numbers:
     """The distinct values of a column as ascending integers; the number of a value is its index."""
 
-    found: np.ndarray
+    distinct: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.distinct)
 
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
         return np.where(valid(column), self.indexes_of(_integers(column)), _NONE)
 
     def indexes_of(self, values: np.ndarray) -> np.ndarray:
-        if not len(self.found):
+        if not len(self.distinct):
             return np.full(len(values), _NONE)
-        indexes = np.minimum(np.searchsorted(self.found, values), len(self.found) - 1)
-        return np.where(self.found[indexes] == values, indexes, _NONE)
+        indexes = np.minimum(np.searchsorted(self.distinct, values), len(self.distinct) - 1)
+        return np.where(self.distinct[indexes] == values, indexes, _NONE)
 
     def lookup(self, column: pa.ChunkedArray, among: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
         """Return what :meth:`Keys.lookup` does, by a search of these integers in a column.
@@ -179,7 +179,7 @@ class _Numbers:
         None unless they are fewer than the rows, and the column ascends strictly, as the key column of a base file
         does. Then few keys are found without a look at every row.
         """
-        values, wanted = _integers(column), self.found if among is None else self.found[among]
+        values, wanted = _integers(column), self.distinct if among is None else self.distinct[among]
         if column.null_count or len(values) <= len(wanted) or not (values[1:] > values[:-1]).all():
             return None
         indexes = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
@@ -191,13 +191,13 @@ class _Numbers:
 class _Others:
     """The distinct values of a column whose type numpy does not sort; the number of a value is its index."""
 
-    found: pa.Array
+    distinct: pa.Array
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.distinct)
 
     def numbers(self, column: pa.ChunkedArray) -> np.ndarray:
-        indexes = pc.index_in(column.combine_chunks(), value_set=self.found, skip_nulls=True)
+        indexes = pc.index_in(column.combine_chunks(), value_set=self.distinct, skip_nulls=True)
         numbers: np.ndarray = as_numpy(pc.fill_null(indexes, as_scalar(_NONE, indexes.type)))
         return numbers.astype(np.int64)
 
