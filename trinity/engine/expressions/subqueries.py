@@ -146,7 +146,7 @@ def _among_seen(value: Compiled, listed: Callable[[], pa.Array], seen: _Seen) ->
 
 @dataclass(frozen=True)
 class _Numbered:
-    """The distinct keys of a subquery's rows, and each row's number of its key: :data:`_NONE` for a key with a NULL."""
+    """The distinct keys of a subquery's rows, and the number of each row's key: :data:`_NONE` for a key with a NULL."""
 
     keys: Keys
     numbers: np.ndarray
