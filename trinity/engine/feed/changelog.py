@@ -29,7 +29,11 @@ class TableChangelog:
 
     @classmethod
     def of(cls, target: Target, folder: str | None) -> TableChangelog:
-        """Return the changelog in a folder, or beside the table's files; there NOT_SUPPORTED for an external table."""
+        """Return the changelog in a folder, by default beside the table's files.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED for an external table without a folder.
+        """
         definition = target.definition
         if folder is None and definition.external:
             raise TrinityError(
@@ -43,7 +47,7 @@ class TableChangelog:
         return _tag(self.id, _kind(self.producer), entry.commit_id)
 
     def rows_tag(self, entry: HistoryEntry) -> str:
-        """Return the tag of a version's merged rows; changes, and another commit of the number, have other tags."""
+        """Return the tag of a version's merged rows. Its changes, and other commits of its number, have other tags."""
         return _tag(self.id, "rows", entry.commit_id)
 
     def find(self, entries: Iterable[HistoryEntry]) -> dict[int, StoredChanges]:
@@ -85,10 +89,10 @@ def is_usable(stored: StoredChanges, definition: TableDefinition, mode: FeedMode
 def prune(
     target: Target, history: Sequence[HistoryEntry], older_than_ms: int, folder: str | None = None
 ) -> list[Entry]:
-    """Delete the changes of versions that cannot be read any more, and older files that nothing lists.
+    """Delete the changes of versions that cannot be read any more, and unlisted files that are older than a time.
 
     Returns:
-        the Parquet files that were deleted.
+        the deleted Parquet files.
     """
     known = TableChangelog.of(target, folder)
     kinds = {_kind(producer) for producer in ChangelogProducer}

@@ -1,4 +1,4 @@
-"""The change feed of a table as a result, whoever computes it (C1-C5)."""
+"""The change feed of a table as a result, computed in this process or by Spark (C1-C5)."""
 
 from __future__ import annotations
 

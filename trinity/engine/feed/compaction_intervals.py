@@ -18,7 +18,10 @@ _DEFINES: Final = frozenset({CommitOperation.CREATE, CommitOperation.ALTER})
 
 @dataclass(frozen=True)
 class CompactionInterval:
-    """The commits after a full compaction, or from the table's first one, up to the next full compaction's."""
+    """The commits after a full compaction, or from the table's first commit, up to that of the next full compaction.
+
+    ``before`` is the commit of the full compaction that they follow; None where they are the table's first.
+    """
 
     before: HistoryEntry | None
     entries: Sequence[HistoryEntry]
@@ -54,7 +57,7 @@ def starting_commit(target: Target, history: Sequence[HistoryEntry], version: in
     Before the first full compaction it is the commit that created or replaced the table.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS where it was vacuumed.
+        TrinityError: INVALID_ARGUMENTS where that commit was vacuumed.
     """
     first = _beginning(target, history, sum(entry.version <= version for entry in history))
     if first is None:
@@ -67,7 +70,7 @@ def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], index: 
     if history[index].operation != CommitOperation.COMPACT:
         return False
     after = target.splits(history[index].version)
-    if not index:  # the version that it replaced is not known any more
+    if not index:  # the version before, with which it could be compared, was vacuumed
         return _only_base(after.files)
     known = {file.path for file in target.splits(history[index - 1].version).files}
     added = [file for file in after.files if file.path not in known]
@@ -75,7 +78,7 @@ def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], index: 
 
 
 def commits_since_full_compaction(target: Target, at_most: int) -> int:
-    """Count commits that changed rows since the last interval, up to ``at_most``."""
+    """Return the number of commits that changed rows since the last interval ended; at most ``at_most``."""
     history = target.connector.metadata.history(target.handle)
     found = 0
     for index in range(len(history) - 1, -1, -1):

@@ -21,7 +21,7 @@ class Bound:
 
     Attributes:
         inclusive: True when the feed includes the changes of that very version or time.
-        check: raises where the commit of that version is not the expected one.
+        check: a function that raises where the commit of that version is not the expected one.
     """
 
     at: Moment
@@ -31,7 +31,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Interval:
-    """The commits of a feed: a range of indices of the readable history, without the end."""
+    """The commits of a feed: those of the readable history from index ``first`` to the one before ``behind``."""
 
     history: list[HistoryEntry]
     first: int
@@ -61,7 +61,7 @@ class Interval:
 
 
 def interval(target: Target, history: list[HistoryEntry], start: Bound, end: Bound | None) -> Interval:
-    """Return the commits between two bounds; up to the newest without an end.
+    """Return the commits between two bounds; without an end, those up to the newest.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that is not readable, naming the oldest and the newest one; for a
@@ -87,7 +87,7 @@ def unknown_version(target: Target, version: int, history: Sequence[HistoryEntry
 
 
 def _index(target: Target, history: list[HistoryEntry], bound: Bound, *, first: bool) -> int:
-    """Return how many commits lie before the first one of the feed, or, for the other bound, up to its last one."""
+    """Return the index of the feed's first commit, or, unless ``first``, the index after its last one."""
     at = bound.at
     with_it = bound.inclusive is not first
     if not isinstance(at, int):

@@ -1,4 +1,4 @@
-"""The plan of a change feed: which changes are on disk, and from which steps the others are found; whoever does it."""
+"""The plan of a change feed, for this process and for Spark: what is on disk, and which steps give the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trinity.target import Target
 
 @dataclass(frozen=True)
 class FeedPlan:
-    """The feed of a part of a table's history.
+    """The plan of the feed of a part of a table's history.
 
     Attributes:
         parts: the commits whose changes are computed.
@@ -37,11 +37,11 @@ class FeedPlan:
 
     @classmethod
     def of(cls, target: Target, part: Interval, definition: TableDefinition, mode: FeedMode) -> Self:
-        """Return the feed of a part of the history: what is on disk is read, and the rest is computed.
+        """Plan the feed of a part of the history: what is on disk is read, and the rest is computed.
 
         Raises:
             TrinityError: DUPLICATE_COLUMN_NAME where a column of the table has the name of one of the feed's own;
-                INVALID_ARGUMENTS for net changes of rows that are shown as they came.
+                INVALID_ARGUMENTS for net changes with ``changelog-producer`` = ``input``, which compares no rows.
         """
         check_names(target, definition)
         check_net(target, mode)
@@ -57,7 +57,7 @@ class FeedPlan:
 
     @cached_property
     def groups(self) -> list[tuple[int | None, list[Step]]]:
-        """Computed steps: (version, steps) of each full-compaction interval, or one group with version None.
+        """The steps to compute, in groups (version, steps): one for each compaction interval, or one with version None.
 
         Raises:
             TrinityError: as :func:`~trinity.engine.feed.steps.steps` and

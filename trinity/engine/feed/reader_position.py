@@ -20,7 +20,7 @@ _DIGITS = 16
 class ReaderPosition:
     """A version that a reader has reached, with the first hexadecimal digits of the hash of the commit's id.
 
-    These are empty where an older release of Trinity stored the position.
+    The digits are empty where an older release of Trinity stored the position.
     """
 
     version: int
@@ -32,7 +32,7 @@ class ReaderPosition:
         return cls(found.version, _hash(found)[:_DIGITS])
 
     def check(self, table: object, found: HistoryEntry | SplitSource, reader: str, remedy: str) -> None:
-        """Check that the table's commit of this number is the one that was read. Reader and remedy are for messages.
+        """Check that the table's commit of this number is the one that was read; the error names reader and remedy.
 
         Raises:
             TrinityError: INVALID_ARGUMENTS.

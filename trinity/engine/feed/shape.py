@@ -21,11 +21,11 @@ TIMESTAMP: Final = "_commit_timestamp"
 
 @dataclass(frozen=True)
 class FeedMode:
-    """How a feed shows changes.
+    """The way in which a feed shows changes.
 
     Attributes:
-        net: one change for each key over all versions, instead of one for each version.
-        updates: update_preimage and update_postimage; False for a delete and an insert.
+        net: True for one change of each key over all versions, instead of one in each version.
+        updates: True for update_preimage and update_postimage, False for a delete and an insert instead.
         preimages: False to leave out the rows before an update.
         merged: True for the changes of the merged rows (C1), whatever the table's changelog-producer shows.
     """
@@ -48,15 +48,16 @@ class FeedMode:
         return cls(net, compute_updates, preimages)
 
     def recomputes(self, old: Sequence[Column], columns: Sequence[Column]) -> bool:
-        """Return True when changes on disk cannot be shown as they are, since they may cancel out.
+        """Return True when changes on disk must be compared again: in a net feed, or after a column was dropped.
 
-        A column that they are stored with, and that the feed lacks, was dropped since.
+        Some may cancel out then. ``old`` are the columns with which they are stored; those that the feed lacks were
+        dropped since.
         """
         return self.net or not {c.identity for c in old} <= {c.identity for c in columns}
 
 
 def check_names(target: Target, definition: TableDefinition) -> None:
-    """Refuse a table with a column of the feed's own names. Raises DUPLICATE_COLUMN_NAME."""
+    """Refuse a table that has a column with a name of the feed's own. Raises DUPLICATE_COLUMN_NAME."""
     taken = [c.name for c in definition.visible if c.name.lower() in (CHANGE_TYPE, VERSION, TIMESTAMP)]
     if taken:
         raise TrinityError(
@@ -67,7 +68,7 @@ def check_names(target: Target, definition: TableDefinition) -> None:
 
 
 def check_net(target: Target, mode: FeedMode) -> None:
-    """Refuse net changes of rows that are shown as they came. Raises INVALID_ARGUMENTS."""
+    """Refuse net changes of a table whose feed shows rows as they came. Raises INVALID_ARGUMENTS."""
     if mode.net and not mode.merged and not changelog_producer(target.properties).compares:
         raise TrinityError(
             "INVALID_ARGUMENTS",

@@ -15,7 +15,7 @@ from trinity.spi import CommitOperation, DataFile, Deletes, HistoryEntry, SplitS
 from trinity.target import Target
 
 FIRST: Final = -1
-"""The moment of a run of appends before the first of them; the others are versions."""
+"""The moment before the first of consecutive appends. All other moments are versions."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def steps_of(target: Target, parts: Iterable[Interval]) -> list[Step]:
 
 
 def splits_within(target: Target, version: int) -> SplitSource:
-    """Return a version of the feed. Raises NOT_SUPPORTED where another engine made it unreadable."""
+    """Return the files of a version in a feed. Raises NOT_SUPPORTED where another engine made it unreadable."""
     try:
         return target.splits(version)
     except TrinityError as error:
@@ -120,7 +120,7 @@ def makes_another(target: Target, history: Sequence[HistoryEntry], index: int) -
     try:
         before, after = (target.splits(entry.version).definition for entry in history[index - 1 : index + 1])
     except TrinityError as error:
-        if error.code != "NOT_SUPPORTED":  # as of a version that others made unreadable, which the restore mends
+        if error.code != "NOT_SUPPORTED":  # others made a version unreadable; the restore mends that
             raise
         return False
     return before.replaced != after.replaced
@@ -143,7 +143,7 @@ def _checked(step: Step, target: Target) -> Step:
 
 
 def runs(found: Iterable[Step]) -> list[list[Step]]:
-    """Return the steps in groups that are handled together: consecutive appends; every other step by itself."""
+    """Group steps that are handled together: consecutive appends. Every other step is a group by itself."""
     together: list[list[Step]] = []
     for step in found:
         last = together[-1][-1] if together else None

@@ -1,4 +1,4 @@
-"""How changes are stored in files: the table's columns, and what the feed adds to them."""
+"""The form in which changes are stored in files: the table's columns, and those that the feed adds."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from trinity.storage.parquet_sink import OWN_ENDING
 from trinity.target import Target
 
 MARKS: Final = (Column(CHANGE_TYPE, "string"), Column(VERSION, "bigint"))
-"""Columns that the files have after the table's."""
+"""Columns that files of changes have after the table's."""
 Written: TypeAlias = Mapping[int, Sequence[DataFile]]
 """Version -> the files with its changes."""
 
 
 def stored_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Return columns as such files have them: name, type and field ids."""
+    """Return columns as files of changes have them: name, type and field ids."""
     return tuple(Column(c.name, c.type, field_id=c.field_id, within=c.within) for c in columns)
 
 
 def stored_schema(written: TableDefinition) -> pa.Schema:
-    """Return the schema of such files."""
+    """Return the schema of files of changes."""
     return pa.schema([(c.name, c.to_arrow().type) for c in written.columns])
 
 
 def written_columns(columns: Iterable[Column]) -> TableDefinition:
-    """Return the columns of files, as those of a plain table."""
+    """Return the columns of files of changes, as the definition of a plain table."""
     return TableDefinition("", "", (*stored_columns(columns), *MARKS))
 
 
 def writing(target: Target, folder: str, written: TableDefinition, given: pa.Schema) -> AppendTask:
-    """Return the task that writes rows into a folder."""
+    """Return the task that writes changes, of the schema ``given``, into a folder."""
     into = replace(write_target(folder, written, stored_schema(written), statistics=()), ending=OWN_ENDING)
     plain = replace(written, partition_by=(), properties={})
     conformer = plan_ingest(StoredForm.of(target, plain, into.storage), given)
@@ -45,7 +45,7 @@ def writing(target: Target, folder: str, written: TableDefinition, given: pa.Sch
 
 
 def by_version(files: Iterable[DataFile]) -> Written:
-    """Return the files of a folder of changes by the version that they are about."""
+    """Return the files of a folder of changes by the version whose changes they have."""
     found: dict[int, list[DataFile]] = {}
     for file in files:
         found.setdefault(file.partition[VERSION], []).append(file)

@@ -26,7 +26,7 @@ def store_changes(
 ) -> list[StoredChanges]:
     """Return where the changes of versions are on disk; compute and write missing ones.
 
-    They are in the table's folder, or in another one, which changes of an external table need.
+    They are in the table's folder, or in ``folder``, which an external table needs.
 
     Returns:
         the changes of each version, in the order asked for.
@@ -78,7 +78,7 @@ def _listed(known: TableChangelog, feed: LocalFeed, files: Written) -> dict[int,
 def _feeds_of_equal_columns(
     known: TableChangelog, target: Target, history: list[HistoryEntry], indexes: Sequence[int]
 ) -> Iterator[LocalFeed]:
-    """Yield the feeds of runs of versions in a history that have the same columns."""
+    """Yield a feed for each run of versions with the same columns; ``indexes`` are their places in the history."""
     shown = ((splits_within(target, history[index].version).definition, index) for index in indexes)
     for _, group in groupby(shown, lambda found: found[0].visible):
         alike = list(group)

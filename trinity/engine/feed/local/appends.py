@@ -16,7 +16,7 @@ from trinity.spi import DataFile, SplitSource, Tier, arrival_order
 class Appends:
     """Consecutive commits that only added row versions.
 
-    ``splits`` is the version that the last of them made; a file that they added has the version that added it.
+    ``splits`` is the version that the last of them made; ``added`` has the version that added each of their files.
     """
 
     splits: SplitSource
@@ -37,7 +37,7 @@ class Appends:
 
     @cached_property
     def log(self) -> list[DataFile]:
-        """Those of the log, in the order of arrival."""
+        """The files of the log that may have versions of touched keys, in the order of arrival."""
         earlier = [file for file in self._before if file.tier is not Tier.BASE]
         return sorted([*earlier, *self._mine], key=arrival_order)
 

@@ -29,7 +29,7 @@ from trinity.storage.parquet_files import parquet_footer
 
 
 class LocalFeed(FeedPlan):
-    """A feed whose rows this process finds."""
+    """A plan of a feed that this process can execute without Spark."""
 
     def why_not(self) -> NotLocal | None:
         """Return why this process cannot compute the feed, or None.
@@ -95,7 +95,7 @@ class LocalFeed(FeedPlan):
         return compared_pairs(run[0], self.columns, self.definition.primary_key)
 
     def _on_disk(self, stored: StoredChanges) -> pa.Table:
-        """Return the rows of the feed that are in files."""
+        """Return stored changes as rows of the feed."""
         written = written_columns(stored.columns)
         splits = SplitSource(0, 0, written, stored_schema(written), ())
         shown = InColumns(splits, (*self.columns, *MARKS))
@@ -104,7 +104,7 @@ class LocalFeed(FeedPlan):
 
 
 def timed(rows: pa.Table, entries: Sequence[HistoryEntry]) -> pa.Table:
-    """Return the rows of a feed with their commits' times."""
+    """Add the times of their commits to the rows of a feed."""
     times = {entry.version: entry.timestamp_ms * 1000 for entry in entries}
     index = pc.index_in(rows.column(VERSION), pa.array(times, pa.int64())).combine_chunks()
     moments = pa.array(times.values(), pa.int64()).cast(pa.timestamp("us", "UTC"))

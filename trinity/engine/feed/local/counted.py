@@ -17,14 +17,14 @@ from trinity.spi import Column
 
 
 def is_counted(kind: pa.DataType) -> bool:
-    """Return True for a type whose equal values Arrow brings together: lists and maps it does not."""
+    """Return True for a type whose equal values Arrow can group. It cannot group lists and maps."""
     return not pa.types.is_nested(kind) or (
         pa.types.is_struct(kind) and all(is_counted(kind.field(number).type) for number in range(kind.num_fields))
     )
 
 
 def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bool) -> pa.Table:
-    """Return the rows of the feed of at least one step.
+    """Return the rows of the feed for one step or more.
 
     A net feed cancels out a row that one version adds and another removes; a change then belongs to the last version
     that touched its row.
@@ -48,13 +48,13 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
 
 
 def _moved_rows(step: Step, sign: int, columns: Sequence[Column]) -> pa.Table:
-    """Return the rows that a step added, or removed."""
+    """Return the rows that a step added, or, for a negative sign, removed."""
     splits, files = (step.after, step.added) if sign > 0 else (step.before, step.removed)
     return InColumns(splits, columns).at((file, positions_left(file)) for file in files)
 
 
 def _flat(rows: pa.Table) -> Iterator[pa.Array]:
-    """Yield arrays without fields, which are equal where Spark finds rows equal: NaNs are, and zeros of both signs."""
+    """Yield the columns, and fields of structs instead of these, with one NaN and one zero, as Spark compares them."""
     for column in rows.columns:
         yield from _plain(column.combine_chunks())
 

@@ -10,7 +10,7 @@ from trinity.arrays import as_arrow, as_numpy, valid, where_true
 
 
 def is_comparable(kind: pa.DataType) -> bool:
-    """Return True for a type whose values :func:`equal_values` compares: a map's keys must be plain."""
+    """Return True for a type whose values :func:`equal_values` compares. Keys of maps must not be nested."""
     if pa.types.is_map(kind) and pa.types.is_nested(kind.key_type):
         return False
     return all(is_comparable(kind.field(number).type) for number in range(kind.num_fields))

@@ -20,7 +20,7 @@ _BEFORE = ("delete", "update_preimage")
 
 
 def feed_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Return the columns of a feed's rows, without their time."""
+    """Return the schema of a feed's rows, without the time of the commit."""
     marks = [pa.field(CHANGE_TYPE, pa.string()), pa.field(VERSION, pa.int64())]
     return pa.schema([*(c.to_arrow() for c in columns), *marks])
 
@@ -30,8 +30,8 @@ class Pairs:
     """Pairs of images, in the columns of the feed, and their versions.
 
     Attributes:
-        before: index of each pair's old row; :data:`NONE` for an inserted row.
-        after: index of its new row; :data:`NONE` for a deleted row.
+        before: index in ``rows`` of each pair's old row; :data:`NONE` for an inserted row.
+        after: index in ``rows`` of each pair's new row; :data:`NONE` for a deleted row.
     """
 
     rows: pa.Table
@@ -40,11 +40,11 @@ class Pairs:
     versions: np.ndarray
 
     def where(self, wanted: np.ndarray) -> Pairs:
-        """Return the selected pairs."""
+        """Return the pairs that a mask selects."""
         return replace(self, before=self.before[wanted], after=self.after[wanted], versions=self.versions[wanted])
 
     def that_differ(self) -> Pairs:
-        """Return those whose images differ (C1); two absent rows do not."""
+        """Return the pairs whose images differ (C1). A pair without any row has no difference."""
         there, was = self.after != NONE, self.before != NONE
         differ = there != was
         both = np.flatnonzero(there & was & (self.before != self.after))
@@ -86,7 +86,7 @@ def equal_rows(some: pa.Table, others: pa.Table) -> np.ndarray:
 
 
 def unioned(pairs: Sequence[Pairs]) -> Pairs:
-    """Return all pairs of one or more."""
+    """Return the pairs of several collections as one; there is at least one collection."""
     if len(pairs) == 1:
         return pairs[0]
     starts = np.cumsum([0, *(len(each.rows) for each in pairs)])
@@ -103,7 +103,7 @@ def unioned(pairs: Sequence[Pairs]) -> Pairs:
 
 
 def in_mode(rows: pa.Table, mode: FeedMode) -> pa.Table:
-    """Return rows of the complete feed in a mode."""
+    """Convert rows of a complete feed, which has updates and preimages, to a mode."""
     kinds = rows.column(CHANGE_TYPE).to_numpy()
     if mode.updates:
         return rows if mode.preimages else rows.filter(as_arrow(kinds != "update_preimage"))
@@ -113,7 +113,7 @@ def in_mode(rows: pa.Table, mode: FeedMode) -> pa.Table:
 
 
 def paired(rows: pa.Table, columns: Sequence[Column], key: Sequence[str]) -> Pairs:
-    """Return the pairs of images of the feed's rows."""
+    """Pair the rows of a complete feed by key and version."""
     keys, numbers = Keys.of(rows, [*key, VERSION])
     old = np.isin(rows.column(CHANGE_TYPE).to_numpy(), _BEFORE)
     before, after, versions = (np.full(len(keys), NONE) for _ in range(3))

@@ -36,10 +36,10 @@ def ingested_rows(step: Step, columns: Sequence[Column]) -> pa.Table:
 
 
 def _kinds(spec: MergeSpec, rows: pa.Table) -> pa.Array:
-    """Return the change type of each row: what it says itself, else what it means."""
+    """Return the change type of each row, by its row kind, its mark of deletion and its carried columns."""
     row_kinds = pc.utf8_rtrim(rows.column(spec.row_kind), " ") if spec.row_kind else pa.nulls(len(rows), pa.string())
     kinds = np.full(len(rows), "insert", object)
-    if CARRIED in rows.column_names:  # an update carries some columns alone
+    if CARRIED in rows.column_names:  # the row of an update marks the columns that it carries
         kinds[where_true(pc.match_substring(rows.column(CARRIED), "1"))] = "update_postimage"
     kinds[where_true(pc.equal(row_kinds, "+U"))] = "update_postimage"
     kinds[where_true(is_deleted(spec, rows))] = "delete"  # a writer's delete copies the row's kind, too

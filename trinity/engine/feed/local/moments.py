@@ -1,7 +1,7 @@
 """Appends to a table that folds by column: the rows before and after each, found in one fold.
 
-Each row version of a touched key is repeated for the moments from its own on. Folded by key and moment, they are the
-row at that moment.
+Each row version of a touched key is repeated for every moment of the key from its own on. A fold by key and moment
+then gives the row at each moment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trinity.merge.kernels.keys import Keys
 from trinity.spi import Column, DataFile
 
 _MOST_ROWS: Final = 4_000_000
-"""Row versions that are folded at once, counted once for each moment."""
+"""Most row versions that are folded at once; one counts once for each moment for which it is repeated."""
 
 
 def folded_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
@@ -50,7 +50,7 @@ def folded_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
         after[as_numpy(found.column(MOMENT))] = sum(map(len, images)) + np.arange(len(found))
         for page in found.select([c.name for c in wanted]).to_batches():
             images.append(pa.Table.from_batches([shown.shown(to_user_columns(page, wanted), wanted)]))
-    before = np.append(NONE, after)[: len(after)]  # a key's first moment is no change
+    before = np.append(NONE, after)[: len(after)]  # for a key's first state, a row of another key; left out below
     changes = states.moments > FIRST
     rows = pa.concat_tables(images).combine_chunks()
     return Pairs(rows, before[changes], after[changes], states.moments[changes]).that_differ()
@@ -87,8 +87,8 @@ class _States:
     """The states of each key: before the first append, and after each that touched it.
 
     Attributes:
-        firsts: index of the first state that includes each row version; the later ones of its key do, too.
-        ends: one past its last state.
+        firsts: index of the first state that includes each row version; the later states of its key do, too.
+        ends: index after the last state of each row version's key.
         moments: the moment of each state, ascending within a key, whose states are adjacent.
     """
 
@@ -100,7 +100,7 @@ class _States:
 
     @classmethod
     def of(cls, appends: Appends, versions: pa.Table) -> _States:
-        """Return those of row versions in arrival order."""
+        """Return the states of the keys of row versions, which are in arrival order."""
         keys, numbers = Keys.of(versions, appends.spec.key)
         times, since = np.unique(np.append(as_numpy(versions.column(MOMENT)), FIRST), return_inverse=True)
         count = len(times)

@@ -18,7 +18,7 @@ from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_f
 
 
 def why_not_shown(old: Sequence[Column], columns: Sequence[Column]) -> NotLocal | None:
-    """Return why rows of another version's columns cannot be shown in the feed's columns."""
+    """Return why rows with the ``old`` columns of another version cannot be shown in the feed's; None if they can."""
     known = {c.identity: c for c in old}
     for column in columns:
         before = known.get(column.identity)
@@ -29,7 +29,7 @@ def why_not_shown(old: Sequence[Column], columns: Sequence[Column]) -> NotLocal 
 
 @dataclass(frozen=True)
 class InColumns:
-    """Shows rows of files in the columns of a feed: one that they lack is NULL, one dropped since is left out."""
+    """The conversion of a version's rows to the columns of a feed: a missing one is NULL, a dropped one is left out."""
 
     splits: SplitSource
     columns: Sequence[Column]
@@ -65,7 +65,7 @@ class InColumns:
                 yield self.shown(to_user_columns(page, there), there)
 
     def shown(self, rows: pa.RecordBatch, old: Sequence[Column]) -> pa.RecordBatch:
-        """Return rows in the columns of the feed; they have their old columns in logical types."""
+        """Convert rows, which have the ``old`` columns in logical types, to the columns of the feed."""
         known = {c.identity: rows.column(index) for index, c in enumerate(old)}
         arrays = []
         for column in self.columns:

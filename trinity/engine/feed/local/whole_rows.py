@@ -1,6 +1,6 @@
 """Appends to a table that keeps rows whole: which of a key's versions won before and after each.
 
-Key, ordering columns and marks of deletion show that. Whole rows are read only where the winner has changed.
+To find that, only key, ordering columns and marks of deletion are read. Whole rows are read where the winner changed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
     before, after, moments = rows.winner_changes(versions)
     found, indexes = np.unique(np.concatenate([before, after]), return_inverse=True)
     needed = found[found != NONE]
-    # the versions are in the order of the files, and of their positions
+    # ``needed`` is sorted, and the versions are in the order of files and positions: so are the rows to read
     located = versions.select([FILE_NUMBER, POSITION]).take(needed)
     edges = np.searchsorted(as_numpy(located.column(FILE_NUMBER)), np.arange(1, len(rows.files)))
     by_file = np.split(as_numpy(located.column(POSITION)), edges)
     images = InColumns(appends.splits, columns).at(zip(rows.files, by_file, strict=True))
-    indexes -= len(found) - len(needed)  # NONE comes first among them
+    indexes -= len(found) - len(needed)  # NONE, where it occurs, is first in ``found``
     return Pairs(images.combine_chunks(), indexes[: len(before)], indexes[len(before) :], moments).that_differ()
 
 
@@ -56,7 +56,7 @@ class _Rows:
 
     @cached_property
     def files(self) -> list[DataFile]:
-        """The files that may have them, in the order of arrival, the base first."""
+        """The files that may have these row versions, in the order of arrival, the base first."""
         return [*self.appends.base, *self.appends.splits.sidecar, *self.appends.log]
 
     def versions(self) -> pa.Table:
@@ -71,7 +71,7 @@ class _Rows:
 
     def _read(self, file: DataFile) -> pa.Table:
         storage = self.appends.splits.storage
-        if file.tier is Tier.BASE:  # none of its rows is a deleted one
+        if file.tier is Tier.BASE:  # it has no tombstones
             return kept_columns(file.path, storage, compared_columns(self.spec))
         names = [name for name in self.spec.sidecar_columns if name in storage.names]
         return read_columns(file.path, storage, names)
@@ -95,7 +95,7 @@ class _Rows:
         return rows
 
     def winner_changes(self, versions: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (the winner before, the winner after, the moment) of each key and moment; :data:`NONE` for no row."""
+        """Return (winner before, winner after, moment) where a key's winner changed; :data:`NONE` stands for no row."""
         count = len(versions)
         moments = as_numpy(versions.column(MOMENT))
         _, numbers = Keys.of(versions, self.spec.key)

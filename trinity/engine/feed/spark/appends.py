@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_KEYS: Final = Limit(500_000)
-"""The most keys that every task can hold."""
+"""Most keys that are broadcast to every task."""
 
 
 @dataclass(frozen=True)
 class Appends:
     """Consecutive commits that only added row versions.
 
-    ``splits`` is the version that the last of them made; a file that they added has the version that added it.
+    ``splits`` is the version that the last of them made; ``versions`` has the version that added each of their files.
     """
 
     spark: SparkSession
@@ -49,7 +49,7 @@ class Appends:
 
     @cached_property
     def few(self) -> bool:
-        """True when every task can hold the keys that were touched."""
+        """True when the touched keys are few enough to be broadcast to every task."""
         return sum(file.rows for file in self.files) <= MOST_KEYS.value
 
     @property
@@ -79,11 +79,11 @@ class Appends:
 
     @cached_property
     def needed(self) -> SplitSource:
-        """The version without files that hold no touched key."""
+        """The version, with only those files that may hold a touched key."""
         return replace(self.splits, files=tuple(self._may_hold_touched(self.splits.files)))
 
     def since(self, in_order: Sequence[DataFile]) -> str:
-        """Return Spark SQL: the moment from which a row exists, by its arrival."""
+        """Return Spark SQL for the moment from which a row exists: that of its file, whose number its arrival has."""
         moments = ", ".join(f"{self.versions.get(file.path, FIRST)}L" for file in in_order)
         ordinal = f"CAST(shiftright({ARRIVAL}, {POSITION_BITS}) AS INT)"
         return f"IF({ARRIVAL} < 0, {FIRST}L, element_at(array({moments}), {ordinal} + 1))"

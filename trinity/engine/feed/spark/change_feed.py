@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMMITS_IN_EXPRESSION: Final = Limit(64)
-"""The number of commits whose times still fit into an expression."""
+"""Most commits whose times are written into an expression; the times of more are joined."""
 
 
 def change_feed(target: Target, start: Bound, end: Bound | None, mode: FeedMode) -> DataFrame:
@@ -72,7 +72,7 @@ def _of_rows(plan: FeedPlan) -> list[DataFrame]:
 
 
 def _of_keys(plan: FeedPlan) -> list[DataFrame]:
-    """Return the changes of a keyed table; those on disk as pairs of images where these must be compared."""
+    """Return the changes of a keyed table. Stored changes that must be compared again become pairs of images."""
     spark, columns, key, mode = plan.target.session.spark, plan.columns, plan.definition.primary_key, plan.mode
     rows, pairs = [ingested_rows(spark, step, columns) for step in plan.passthrough_steps], list[DataFrame]()
     for version, found in plan.groups:
@@ -115,7 +115,7 @@ def _moment(commit: HistoryEntry) -> tuple[int, dt.datetime]:
 
 
 def _stored_rows(target: Target, stored: Iterable[StoredChanges], columns: Sequence[Column]) -> DataFrame | None:
-    """Return the rows of the feed that are in files, in the columns of another version; None when there are none."""
+    """Return stored changes, converted to the columns of the feed; None when there are none."""
     equal_columns: dict[tuple[Column, ...], list[str]] = {}
     for changes in stored:
         equal_columns.setdefault(changes.columns, []).extend(changes.files)

@@ -23,7 +23,7 @@ _COUNT: Final = "_trinity_count"
 
 
 def counted_changes(spark: SparkSession, steps: Sequence[Step], columns: Sequence[Column], *, net: bool) -> DataFrame:
-    """Return the rows of the feed of at least one step.
+    """Return the rows of the feed for one step or more.
 
     A net feed cancels out a row that one version adds and another removes; a change then belongs to the last version
     that touched its row.

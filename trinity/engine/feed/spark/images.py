@@ -27,19 +27,19 @@ AFTER: Final = "_trinity_after"
 
 
 def image(columns: Sequence[Column], of: TableDefinition) -> str:
-    """Return Spark SQL: the image of a row that was read under a definition, in the columns of the feed."""
+    """Return Spark SQL for the image, in the columns of the feed, of a row that has the columns of a definition."""
     fields = zip(columns, _values(columns, of.visible), strict=True)
     return f"named_struct({', '.join(f'{text_literal(column.name)}, {value}' for column, value in fields)})"
 
 
 def feed_rows(rows: DataFrame, columns: Sequence[Column], old: Sequence[Column]) -> DataFrame:
-    """Return rows of another version's columns in the feed's columns."""
+    """Convert rows with the ``old`` columns of another version to the columns of the feed."""
     shown = zip(columns, _values(columns, old), strict=True)
     return rows.selectExpr(*(f"{value} AS {quoted(column.name)}" for column, value in shown), CHANGE_TYPE, VERSION)
 
 
 def _values(columns: Sequence[Column], old: Sequence[Column]) -> list[str]:
-    """Return Spark SQL: each column of the feed, over rows of another version's columns."""
+    """Return Spark SQL for each column of the feed, over rows with the ``old`` columns of another version."""
     known: Mapping[object, Column] = {c.identity: c for c in old}
     return [_value(column, known.get(column.identity)) for column in columns]
 
@@ -54,13 +54,13 @@ def _value(column: Column, old: Column | None) -> str:
 
 
 def differ(columns: Sequence[Column]) -> str:
-    """Return Spark SQL: true where the images of a pair differ (C1); two absent rows do not."""
+    """Return Spark SQL that is true where the images of a pair differ (C1). Two absent rows do not differ."""
     before, after = (f"IF({side} IS NULL, NULL, {comparable_image(columns, side)})" for side in (BEFORE, AFTER))
     return f"NOT ({before} <=> {after})"
 
 
 def comparable_image(columns: Sequence[Column], of: str) -> str:
-    """Return Spark SQL: a value that is the same for equal images, and without maps, which Spark does not compare."""
+    """Return Spark SQL for a value by which images are compared: maps, which Spark cannot compare, become arrays."""
     return f"struct({', '.join(_comparable(parse_type(c.type), f'{of}.{quoted(c.name)}') for c in columns)})"
 
 
@@ -120,7 +120,7 @@ def changed_rows(pairs: DataFrame, columns: Sequence[Column], mode: FeedMode) ->
 
 
 def in_mode(rows: DataFrame, mode: FeedMode) -> DataFrame:
-    """Return rows of the complete feed in a mode."""
+    """Convert rows of a complete feed, which has updates and preimages, to a mode."""
     if not mode.updates:
         other = f"CASE {CHANGE_TYPE} WHEN 'update_preimage' THEN 'delete' WHEN 'update_postimage' THEN 'insert' "
         return rows.withColumn(CHANGE_TYPE, F.expr(f"{other} ELSE {CHANGE_TYPE} END"))
@@ -128,7 +128,7 @@ def in_mode(rows: DataFrame, mode: FeedMode) -> DataFrame:
 
 
 def paired(rows: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
-    """Return the pairs of images of the feed's rows."""
+    """Pair the rows of a complete feed by key and version."""
     names = [f"_trinity_key_{n}" for n in range(len(key))]
     by = [f"{quoted(column)} AS {name}" for column, name in zip(key, names, strict=True)]
     row = f"struct({', '.join(quoted(c.name) for c in columns)})"

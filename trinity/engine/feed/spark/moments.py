@@ -1,7 +1,7 @@
 """The changes of consecutive appends, found in one fold.
 
 In a table that folds by column, the row versions of each touched key are joined with the moments at which they
-exist. Folded by key and moment, they are the rows before and after each version. Whole rows need no fold: see
+exist. A fold by key and moment then gives the row at each moment. A table that keeps rows whole needs no fold: see
 :mod:`trinity.engine.feed.spark.whole_rows`.
 """
 
@@ -44,7 +44,7 @@ def appended_pairs(spark: SparkSession, run: Sequence[Step], columns: Sequence[C
 
 
 def _folded_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
-    """Return the pairs of a table that folds by column, equal ones too."""
+    """Return the pairs of images for a table that folds by column; the images of a pair may be equal."""
     definition = appends.splits.definition
     shown = to_user_columns(_states(appends), appends.splits, (_MOMENT, DELETED))
     key = ", ".join(map(quoted, definition.primary_key))
@@ -63,14 +63,14 @@ def _states(appends: Appends) -> DataFrame:
     there = [F.col(f"m.{quoted(k)}") == F.col(f"r.{quoted(k)}") for k in spec.key]
     joined = rows.join(moments.alias("m"), [*there, F.col(EXISTS_FROM) <= F.col(f"m.{_MOMENT}")])
     at_moments = joined.selectExpr("r.*", f"m.{_MOMENT}").drop(EXISTS_FROM)
-    # the bounds of the files also hold for these rows
+    # the fold uses the bounds of the version's files, which hold for these rows, too
     states = by_column.folded(at_moments, _with_moment_column(appends.splits), replace(spec, key=(*spec.key, _MOMENT)))
-    # a key that has no row at a moment may have had one at the moment before
+    # a key without a row at a moment is needed, too: it may have had one at the moment before
     return moments.join(states, [*spec.key, _MOMENT], "left").withColumn(DELETED, F.expr(f"NOT ({DELETED} <=> false)"))
 
 
 def _moments(appends: Appends) -> DataFrame:
-    """Return the key columns and :data:`_MOMENT`, each pair once."""
+    """Return the moments of each touched key, once each: the key columns and :data:`_MOMENT`."""
     splits, spec = appends.splits, appends.spec
     key = [quoted(k) for k in spec.key]
     files = sorted(appends.files, key=arrival_order)
@@ -80,7 +80,7 @@ def _moments(appends: Appends) -> DataFrame:
 
 
 def _with_moment_column(splits: SplitSource) -> SplitSource:
-    """Return the version as if the moment were a column of it."""
+    """Return the version as if its table had the moment as a column."""
     definition = splits.definition
     return replace(
         splits,

@@ -1,7 +1,7 @@
-"""Rows of given keys from files with many others, picked in Arrow: only they reach Spark.
+"""Rows of given keys, picked in Arrow from files with many other rows: only the picked rows reach Spark.
 
-The key columns of a file are read first, and then those of its pages that have rows with one of the keys. This costs
-a small part of Spark's scan of all rows below a semi-join.
+The key columns of a file are read first, and then the pages that have rows with one of the keys. This costs a small
+part of a scan by Spark, which reads all rows and joins them with the keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MANY: Final = 32
-"""The most files with keys that every task opens again."""
+"""Most files with keys: every task opens all of them."""
 
 
 def pickable(splits: SplitSource, keyed: Sequence[DataFile]) -> bool:
@@ -55,7 +55,10 @@ def picked_rows(
 
 @dataclass(frozen=True)
 class _Pick:
-    """The task that picks rows, from files by number: path, and the rows deleted by position."""
+    """The task that picks rows. It is given numbers of ``files``: pairs of a path, and the deleted positions.
+
+    ``keyed`` are the paths of the files that have the keys.
+    """
 
     storage: pa.Schema
     key: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The changes of appends to a table that keeps rows whole: which of a key's versions won before and after each.
 
-All versions of a key come to one task, each with the moment from which it exists, and are ranked. The row of a moment
-is then the version with the lowest rank so far.
+All versions of a key come to one task, each with the moment from which it exists, and are ranked; rank 1 wins. The
+row at a moment is the version with the lowest rank among those that exist by then.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _BASE: Final = -2
 
 
 def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
-    """Return the pairs of images, equal ones too."""
+    """Return the pairs of images of a run of appends; the images of a pair may be equal."""
     found = [_log(appends)]
     if (base := appends.of_base()) is not None:
         found.append(base.selectExpr("*", f"{_BASE}L AS {ARRIVAL}", f"{FIRST}L AS {EXISTS_FROM}", f"false {DELETED}"))
     spec, splits = appends.spec, appends.splits
-    # under names that no column of the table has
+    # key and ordering columns are repeated under names that no column of the table has
     names = dict.fromkeys((*spec.key, *spec.ordering))
     placed = {name: f"_trinity_order_{number}" for number, name in enumerate(names)}
     further = [f"{quoted(name)} AS {other}" for name, other in placed.items()]

@@ -1,7 +1,7 @@
-"""Values of nested columns in the form of another version, whose fields may have other names and another order.
+"""Values of nested columns, converted from one version to another, whose fields may have other names and order.
 
-In a format whose other engines may change fields, a column has the ids of the fields within it (see
-:class:`~trinity.spi.Column`): a field is recognized by its id.
+In a format in which other engines may change fields, a column has the ids of the fields within it (see
+:class:`~trinity.spi.Column`), and a field is recognized by its id.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trinity.syntax.quoting import quoted, text_literal
 
 @dataclass(frozen=True)
 class _Field:
-    """A field within a nested type, or a column: its name where it has one, its id, and the fields within it."""
+    """A column, or a field within one: its name (empty within arrays and maps), id, type, and the fields within it."""
 
     name: str
     number: int | None
@@ -31,7 +31,7 @@ class _Field:
 
 
 def value_by_id(column: Column, old: Column) -> str:
-    """Return Spark SQL for the value of a nested column in rows of another version, under its name there."""
+    """Return Spark SQL that converts a nested column, over rows that have it as ``old``, to its present form."""
     theirs, ours = (_Field.of(c.name, None, parse_type(c.type), iter(c.within)) for c in (old, column))
     return f"CAST({_value(quoted(old.name), theirs, ours, 0)} AS {spark_type(column.type)})"
 
