@@ -22,7 +22,7 @@ from trinity.target import Target
 
 @dataclass(frozen=True)
 class Attempt(ABC):
-    """Executes the plan of a statement on its target."""
+    """An execution of a statement's plan on its target."""
 
     table: Target
     plan: StatementPlan
@@ -48,7 +48,7 @@ class Attempt(ABC):
         """Return the plan as text, and who executes it."""
 
     def _remove_files(self, columns: Sequence[TableColumn]) -> Written:
-        """Return a metadata-only delete from a plain table, of all rows or those of whole partitions (M12)."""
+        """Return fragments and counts of a metadata-only DELETE from a plain table, of all rows or partitions (M12)."""
         condition = self.plan.program.cases[0].condition
         files = self.plan.files if condition is None else self.selected(str(condition), columns)
         counts = {"updated": 0, "deleted": sum(f.live_rows for f in files), "inserted": 0}
@@ -65,7 +65,7 @@ class Attempt(ABC):
 
     @property
     def guard(self) -> MergeGuard:
-        """Finds duplicate matches and colliding keys."""
+        """The checks that find duplicate matches and colliding keys."""
         definition, key = self.plan.definition, self.plan.definition.primary_key
         names = [c.name for c in definition.columns]
         return MergeGuard(self.plan.table, key or ("file", "pos"), tuple(map(names.index, key)), key)
@@ -79,7 +79,7 @@ class Attempt(ABC):
         fields = list(row_id)
         columns = [definition.column(f.name) for f in fields]
         stored = [storage.field(definition.columns.index(c)) for c in columns]
-        only = replace(definition, columns=tuple(columns), primary_key=())  # stored values have their form as keys
+        only = replace(definition, columns=tuple(columns), primary_key=())  # stored keys are normalized already
         return conformer, plan_ingest(StoredForm.of(self.table, only, pa.schema(stored)), pa.schema(fields))
 
     def conformer(self, given: pa.Schema) -> PageConformer:

@@ -18,9 +18,10 @@ from trinity.target import Target
 
 
 class Begin:
-    """Begins one attempt at a statement on a version of its target.
+    """The beginning of one attempt at a statement, on a version of its target.
 
-    ``begin_merge`` is called once: where this process refuses what it has begun, Spark goes on with the same handle.
+    ``begin_merge`` is called once for it: if this process begins and then leaves the statement to Spark, Spark
+    continues with the same handle.
     """
 
     def __init__(self, table: Target, splits: SplitSource) -> None:
@@ -29,7 +30,7 @@ class Begin:
         self._begun: tuple[object, MergeTableHandle] | None = None
 
     def plan(self, program: Program) -> StatementPlan:
-        """Return the plan of a statement, to which what executes it adds what it knows of the source.
+        """Return the plan of a statement, without the facts about its source: these the executor adds.
 
         Raises:
             TrinityError: NOT_SUPPORTED when the connector cannot change rows; the errors of the analysis.
@@ -68,7 +69,7 @@ def _check_versions(target: TableHandle, program: Program) -> None:
 
 
 def _with_new_columns(splits: SplitSource, insert: InsertTableHandle) -> SplitSource:
-    """Return a version as a table that has the columns of a row change, which are NULL in all its rows."""
+    """Return a version with the columns that a statement adds, as if they were there, and NULL in all rows."""
     stored = {c.identity: f for c, f in zip(splits.definition.columns, splits.storage, strict=True)}
     stamped = splits.definition.stamped
     columns = [c for c in insert.definition.columns if stamped or c.name != STAMP]

@@ -1,6 +1,6 @@
 """The tasks that write changes: rows of the plan go through the processor, then the guard, to a merge sink (S1-S6).
 
-They take and give Arrow pages, in Spark's tasks and in this process.
+They take and return Arrow pages, both in Spark's tasks and in this process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Written = tuple[list[bytes], dict[str, int]]
 
 
 def change_schema(storage: Iterable[pa.Field], row_id: pa.Field) -> pa.Schema:
-    """Return the schema of changes between the two tasks."""
+    """Return the schema of the changes that :class:`ChangeTask` returns and :class:`SinkTask` takes."""
     return pa.schema(
         [
             *storage,
@@ -41,9 +41,9 @@ def change_schema(storage: Iterable[pa.Field], row_id: pa.Field) -> pa.Schema:
 
 @dataclass(frozen=True)
 class ChangeTask:
-    """First step: merge rows to changes in storage form.
+    """The first step: it converts merge rows to changes in storage form.
 
-    An error travels on as a row, so that no task fails; the second step raises it.
+    It returns an error as a row, so that no task of this step fails; the second step raises the error.
     """
 
     processor: RowChangeProcessor
@@ -78,20 +78,20 @@ class ChangeTask:
 
 
 def _as_stored(row_id: pa.StructArray, conformer: PageConformer) -> pa.StructArray:
-    """Return a keyed table's row id with its columns in storage form, as those of the new rows are."""
+    """Return a keyed table's row id with its columns in storage form, the form that new rows have."""
     fields = pa.RecordBatch.from_arrays(row_id.flatten(), names=[f.name for f in row_id.type])
     stored = conformer.stored(fields)
     return pa.StructArray.from_arrays(stored.columns, fields=nullable(conformer.storage), mask=pc.is_null(row_id))
 
 
 def nullable(storage: pa.Schema) -> list[pa.Field]:
-    """Return the fields without NOT NULL: rows that do not die have only key and ordering in their row id."""
+    """Return the fields without NOT NULL: the row id of a row that is not deleted has only key and ordering columns."""
     return [f.with_nullable(True) for f in storage]
 
 
 @dataclass(frozen=True)
 class SinkTask:
-    """Second step: the guard, then the sink. Its first fragment is the counts."""
+    """The second step: it passes changes through the guard to a sink. Its first fragment has the counts of rows."""
 
     provider: PageSinkProvider
     merge: MergeTableHandle
@@ -134,7 +134,7 @@ def _as(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def collect_results(found: Sequence[bytes]) -> Written:
-    """Return the fragments and the counts of what all sink tasks gave."""
+    """Split the results of all sink tasks into fragments and the sums of their counts."""
     counts = {"updated": 0, "deleted": 0, "inserted": 0}
     fragments = []
     for text in found:

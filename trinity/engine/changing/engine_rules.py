@@ -92,7 +92,7 @@ def _check_updatable(column: str, program: Program, definition: TableDefinition,
 
 
 def omitted_value(definition: TableDefinition, column: TableColumn, spark: Callable[[], SparkSession]) -> str:
-    """Return Spark SQL of a column that an INSERT leaves out: its DEFAULT; under partial-update NULL (P1).
+    """Return Spark SQL for a column that an INSERT leaves out: its DEFAULT; under partial-update NULL (P1).
 
     Raises:
         TrinityError: as :func:`~trinity.engine.values.defaults.default_text`.

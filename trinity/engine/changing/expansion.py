@@ -1,4 +1,4 @@
-"""A statement spelled out: UPDATE SET * and INSERT *, DEFAULTs, dotted names, predicates on subqueries."""
+"""Short forms of a statement, spelled out: UPDATE SET *, INSERT *, DEFAULTs, dotted names, predicates on subqueries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def expanded(program: Program, definition: TableDefinition, spark: Callable[[], SparkSession]) -> Program:
     """Return the program with UPDATE SET * and INSERT * spelled out, and an INSERT's missing columns filled by DEFAULT.
 
-    Predicates on subqueries are spelled out where Spark would lose their NULL.
+    Predicates on subqueries are rewritten where Spark would not return the NULL that they have in SQL.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND when the source lacks a column that ``*`` needs, or a case names one that the
@@ -57,7 +57,7 @@ def _expanded(case: Case, program: Program, definition: TableDefinition, spark: 
 
 
 def _under_own_names(values: Mapping[str, Value], program: Program, definition: TableDefinition) -> dict[str, Value]:
-    """Return values by the table's own names; a dotted name is a column qualified by the alias, or a field."""
+    """Return values by the table's own names. A dotted name means a column qualified by the alias, or a field."""
     columns = {c.name.lower(): c for c in definition.visible}
     found, others = dict[str, Value](), list[tuple[AssignedField, Expression]]()
     for given, value in values.items():
@@ -74,7 +74,7 @@ def _under_own_names(values: Mapping[str, Value], program: Program, definition: 
 
 
 _DOTTED: Final = re.compile(r"(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*")
-"""Names as SQL has them, with their backticks."""
+"""Names joined by dots, each plain or in backticks."""
 
 
 def _star(program: Program, definition: TableDefinition) -> dict[str, Value]:

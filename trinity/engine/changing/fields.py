@@ -12,26 +12,26 @@ from trinity.spi import Column, parse_type
 
 @dataclass(frozen=True)
 class AssignedField:
-    """What an assignment sets: a column, or a field in it by the names on the way to it."""
+    """The target of an assignment: a column, or a field in it, whose path is the names from the column to the field."""
 
     column: Column
     path: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """Its dotted name."""
+        """The dotted name of the column or field."""
         return ".".join((self.column.name, *self.path))
 
 
 def resolve_field(
     parts: Sequence[str], columns: Mapping[str, Column], qualifiers: Collection[tuple[str, ...]], table: str
 ) -> AssignedField:
-    """Return what a dotted name means. A name that may be a qualified column is not a field.
+    """Return the column or field that a dotted name means. A name that may be a qualified column is not a field.
 
     Columns and qualifiers are in lower case.
 
     Raises:
-        TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a field of what is no struct.
+        TrinityError: COLUMN_NOT_FOUND; TYPE_MISMATCH for a field of a column or field that is no struct.
     """
     lower = tuple(part.lower() for part in parts)
     for length in range(len(parts) - 1, -1, -1):
@@ -84,10 +84,10 @@ def field_column(field: AssignedField) -> Column:
 
 
 def assigned_values(assignments: Iterable[tuple[AssignedField, Expression]], what: str) -> dict[str, Value]:
-    """Return the new value of each column; those of fields are put together.
+    """Return the new value of each column; the values of fields are collected by column.
 
     Raises:
-        TrinityError: DUPLICATE_COLUMN_NAME for what is set twice, or as a whole and in part.
+        TrinityError: DUPLICATE_COLUMN_NAME for a column or field that is set twice, or as a whole and in part.
     """
     given = dict[tuple[str, ...], tuple[AssignedField, Expression]]()
     for field, value in assignments:

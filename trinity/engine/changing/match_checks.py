@@ -12,15 +12,15 @@ from trinity.messages import shown_row
 from trinity.spi import Operation
 
 _CHANGED = pa.array([Operation.DELETE, Operation.UPDATE, Operation.UPDATE_DELETE], pa.int8())
-"""Operations: at most one of them may apply to a row id."""
+"""Operations of which at most one may apply to a row id."""
 
 FILLING = pa.array([Operation.INSERT, Operation.UPDATE, Operation.UPDATE_INSERT], pa.int8())
-"""Operations that bring a row; after them its key is live."""
+"""Operations that write a new row, and so make its key live."""
 
 
 @dataclass(frozen=True)
 class MergeGuard:
-    """The checks of a statement's changes, by a watch for each sink. Picklable.
+    """The checks of a statement's changes. For each sink there is a watch that makes them. Picklable.
 
     Attributes:
         identity: fields of the row id that identify a row of the target.

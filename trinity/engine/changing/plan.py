@@ -1,6 +1,6 @@
 """The plan of a row-changing statement, chosen once: what it reads, what its cases may do to keys and columns.
 
-What executes it is Spark (:mod:`trinity.engine.changing.spark`), or this process without Spark
+The plan is executed by Spark (:mod:`trinity.engine.changing.spark`), or by this process without Spark
 (:mod:`trinity.engine.changing.local`).
 """
 
@@ -37,11 +37,11 @@ def update_case_columns(program: Program) -> dict[int, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Equality:
-    """The value that ON says a target column equals, as an expression over the source.
+    """The value that ON requires of a target column, as an expression over the source.
 
     Attributes:
         stored: True when assigning the expression to the column stores the very value that ON compares.
-        same: True when both have one type, so that nothing is converted.
+        same: True when column and expression have one type, so that nothing is converted.
     """
 
     expression: exp.Expr
@@ -51,15 +51,15 @@ class Equality:
 
 @dataclass(frozen=True)
 class StatementPlan:
-    """What a statement reads of its target, and what its cases may do there.
+    """The plan of a statement: what it reads of its target, and what its cases may do there.
 
     Attributes:
         table: the target's name, for messages.
         program: the statement, spelled out.
         splits: the version of the target that is read.
         merge: what ``begin_merge`` returned.
-        facts: what ON, or the WHERE, says about matching rows of the target.
-        source: what is known of the source.
+        facts: what ON, or the WHERE of a statement without source, says about matching rows of the target.
+        source: what is known about the source.
         equalities: column -> the value that ON requires; empty when ON has other conditions, too.
     """
 
@@ -72,17 +72,17 @@ class StatementPlan:
     equalities: Mapping[str, Equality] = field(default_factory=dict)
 
     def of_source(self, source: SourceStatistics, equalities: Mapping[str, Equality]) -> StatementPlan:
-        """Return the plan with what is known of the source, and the equalities of ON whose values are known."""
+        """Return the plan with facts about the source, and the equalities of ON whose values are known."""
         return replace(self, source=source, equalities=equalities if self.facts.only_equalities else {})
 
     @property
     def definition(self) -> TableDefinition:
-        """The target as it was pinned."""
+        """The definition of the pinned target, with the columns that the statement adds."""
         return self.merge.insert.definition
 
     @property
     def row_id(self) -> str:
-        """Name of the row id column."""
+        """The name of the row id column."""
         return self.merge.row_id
 
     @property
@@ -92,7 +92,7 @@ class StatementPlan:
 
     @cached_property
     def spec(self) -> MergeSpec | None:
-        """Merge options of a keyed target."""
+        """The merge options of a keyed target; None for a plain one."""
         return merge_spec(self.definition) if self.definition.keyed else None
 
     # -- what is read -------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class StatementPlan:
 
     @cached_property
     def scope(self) -> ReadScope:
-        """The part of its target that the statement read (L7)."""
+        """The part of the target that the statement has read (L7)."""
         keyed = self.definition.keyed
         files = frozenset() if keyed else frozenset(f.path for f in self.files)
         target = self.merge.table
@@ -151,17 +151,17 @@ class StatementPlan:
 
     @cached_property
     def fold(self) -> FoldPlan:
-        """How the rows stored under the keys that the statement fills are found, in a keyed target."""
+        """The plan of a keyed target by which the rows under the keys that the statement writes are looked up."""
         return FoldPlan.of(self.splits, merge_spec(self.splits.definition))
 
     @property
     def fills(self) -> bool:
-        """True when rows may get keys for which ON does not look, and which may be live (M4, M7)."""
+        """True when the statement may write keys that ON does not look up, and that may be live (M4, M7)."""
         return self.definition.keyed and bool(self.inserting_cases or self.key_changing_cases)
 
     @property
     def filled_columns(self) -> list[str]:
-        """The columns by which such a row is compared with the one stored under its key."""
+        """The columns by which a new row is compared with the one stored under its key; empty for a plain table."""
         return [] if self.spec is None else list(dict.fromkeys((*self.spec.key, *self.spec.ordering)))
 
     # -- what its cases do --------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class StatementPlan:
         return any(k in (case.values or {}) and not self.leaves_key(case, k) for k in self.definition.primary_key)
 
     def leaves_key(self, case: Case, key: str) -> bool:
-        """Return True when the value that an UPDATE case sets a key column to is the one that it has."""
+        """Return True when an UPDATE case sets a key column to the value that the column has."""
         value, equal = tree_of((case.values or {})[key]), self.equalities.get(key)
         own = exp.column(key, table=self.program.target_alias)
         return (equal is not None and same_expression(value, equal.expression)) or same_expression(value, own)
@@ -211,7 +211,7 @@ class StatementPlan:
         ordered = list(dict.fromkeys((*spec.key, *spec.ordering, *sequences)))
         if not self.deleting_cases:
             return ordered, []
-        # a hard delete keeps nothing but what its columns must have
+        # a deletion in a table that folds by column stores only the columns that are NOT NULL
         kept = [c for c in self.definition.visible if not (spec.by_column and c.nullable)]
         return ordered, [c.name for c in kept if c.name not in ordered]
 
@@ -222,7 +222,7 @@ class StatementPlan:
         return f"case {number} (WHEN {self.program.cases[number].when.value})"
 
     def may_lose(self, case: Case) -> bool:
-        """Return True when an UPDATE case sets the ordering, and not from the source of a MERGE, as an upsert does."""
+        """Return True when an UPDATE case sets ordering columns, unless a MERGE takes them from its source."""
         spec = self.spec
         if spec is None or case.operation is not Operation.UPDATE or self._moves(case):
             return False  # a move is checked against the winner of its new key
@@ -230,9 +230,9 @@ class StatementPlan:
         return bool(given) and not (self.program.statement == "MERGE" and all(map(self.from_source, given)))
 
     def refused_groups(self, case: Case) -> list[SequenceGroup]:
-        """Return the sequence groups of which an UPDATE case is refused where it would change nothing (M9, M11).
+        """Return the sequence groups for which an UPDATE case is refused where it would have no effect (M9, M11).
 
-        Those whose sequence comes from the source of a MERGE are none of them: its late rows lose silently.
+        Groups whose sequence comes from the source of a MERGE are left out: late rows of a source lose silently.
         """
         if self.spec is None or case.operation is not Operation.UPDATE:
             return []

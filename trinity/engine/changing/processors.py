@@ -46,7 +46,8 @@ class RowChangeProcessor(ABC):
     """The conversion of merge rows to changes that a table's paradigm asks for. Picklable.
 
     Attributes:
-        layout: the columns among them whose old values come with each row.
+        columns: the data columns in table order.
+        layout: the columns whose old values come with each row.
         key: primary key columns; empty for a plain table.
     """
 
@@ -101,7 +102,7 @@ class RowChangeProcessor(ABC):
 
 
 class DeleteAndInsertMergeProcessor(RowChangeProcessor):
-    """DELETE_ROW_AND_INSERT_ROW: an update becomes UPDATE_DELETE and UPDATE_INSERT, both with the old row id."""
+    """The processor of DELETE_ROW_AND_INSERT_ROW: an update becomes UPDATE_DELETE and UPDATE_INSERT, of one row id."""
 
     def _changes(self, rows: _Rows) -> pa.RecordBatch:
         updates = rows.operation == Operation.UPDATE
@@ -109,10 +110,10 @@ class DeleteAndInsertMergeProcessor(RowChangeProcessor):
 
 
 class ChangeOnlyUpdatedColumnsMergeProcessor(RowChangeProcessor):
-    """CHANGE_ONLY_UPDATED_COLUMNS: an update stays one row with all its columns.
+    """The processor of CHANGE_ONLY_UPDATED_COLUMNS: an update stays one row with all its columns.
 
-    The sink knows from the case number which of them changed (S5). An update that moves a row to another key becomes
-    DELETE and INSERT (M7).
+    The case number tells the sink which columns changed (S5). An update that moves a row to another key becomes DELETE
+    and INSERT (M7).
     """
 
     def _changes(self, rows: _Rows) -> pa.RecordBatch:

@@ -22,8 +22,8 @@ class SourceStatistics:
 
     Attributes:
         rows: number of rows, or None where there is no source.
-        bounds: target column -> (smallest, largest) value that ON lets a matched row have.
-        points: target column -> the values that ON lets a matched row have, sorted, where they are few.
+        bounds: target column -> (smallest, largest) value that a matched row can have by ON.
+        points: target column -> the values that a matched row can have by ON, sorted, where they are few.
     """
 
     rows: int | None = None

@@ -32,14 +32,14 @@ from trinity.target import Target
 T = TypeVar("T")
 
 _Done = tuple[Counts, TableDefinition | None]
-"""The rows changed, and the definition under which they were; None instead of it when none was changed."""
+"""The counts of changed rows, and the table's definition at their commit; None when no row was changed."""
 Prepare = Callable[[SplitSource], AbstractContextManager[Program]]
 """A function that makes the statement's program for each attempt, with its tables pinned. Its argument is the version
 of the target that is changed and read."""
 
 
 PrepareLocally = Callable[[SplitSource, ThisProcess], Program | NotLocal]
-"""A function as :data:`Prepare` that needs no Spark, or says why it does."""
+"""A function as :data:`Prepare` that needs no Spark, or returns why it does."""
 
 
 def run(
@@ -109,7 +109,7 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
 def _execute(
     table: Target, prepare: Prepare, use: Callable[[Attempt], T | NotLocal], prepare_locally: PrepareLocally | None
 ) -> T:
-    """Begin an attempt in this process, or else by Spark, and use it."""
+    """Begin an attempt in this process, or else by Spark, and return what ``use`` makes of it."""
     splits = table.splits()
     begin = Begin(table, splits)
 

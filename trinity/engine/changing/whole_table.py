@@ -18,7 +18,7 @@ from trinity.target import Target
 
 
 def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
-    """Remove all rows, and of a keyed table its tombstones; the result's ``rows`` counts those of the removed files.
+    """Remove all rows, and the tombstones of a keyed table. The result's ``rows`` counts the rows of the removed files.
 
     With the same or a lower version of a ``txn`` nothing is done (L4).
 
@@ -56,7 +56,7 @@ def restore(table: Target, version: int | None, timestamp: str | dt.datetime | N
     A time means the newest version that was committed by then.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS unless one of both is given, and for a version that cannot be read;
+        TrinityError: INVALID_ARGUMENTS unless either a version or a time is given, and for an unreadable version;
             NOT_SUPPORTED for an external table, and for columns whose types have changed since.
     """
     if (version is None) is (timestamp is None):

@@ -35,7 +35,7 @@ def delete_rows(table: Target, condition_or_keys: Any, txn: TransactionId | None
 
 
 def _by_keys(table: Target, what: Any) -> dml.Prepare:
-    """Return the program that deletes keys. They are read once: a stream would be used up when the statement reruns."""
+    """Return what prepares the deletion of keys. It reads them once: a stream is used up when the statement reruns."""
     made: list[Program] = []
 
     def prepare(splits: SplitSource) -> AbstractContextManager[Program]:

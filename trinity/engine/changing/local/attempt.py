@@ -1,4 +1,4 @@
-"""Executes row changes as Arrow data in this process: no Spark, no JVM."""
+"""The execution of row changes as Arrow data in this process: no Spark, no JVM."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from trinity.target import Target
 
 @dataclass(frozen=True)
 class LocalAttempt(Attempt):
-    """One attempt at a statement, which is compiled."""
+    """An attempt at a statement whose expressions are compiled for this process."""
 
     source: LocalSource
     compiled: CompiledStatement
 
     @classmethod
     def of(cls, table: Target, plan: StatementPlan) -> LocalAttempt | NotLocal:
-        """Examine the source of a statement, and compile its expressions.
+        """Collect the facts about the source of a statement, and compile its expressions.
 
         Returns:
-            why Spark has to execute it, if this process cannot.
+            the attempt, or why only Spark can execute the statement.
 
         Raises:
             TrinityError: the errors of the analysis.
@@ -58,7 +58,7 @@ class LocalAttempt(Attempt):
 
     @cached_property
     def changes(self) -> LocalChanges:
-        """What becomes of the target's rows."""
+        """The changes of the target's rows."""
         return LocalChanges(self.plan, self.compiled, self.source.fields, self._kept)
 
     @cached_property
@@ -67,7 +67,7 @@ class LocalAttempt(Attempt):
         plan, sinks = self.plan, self.table.connector.sinks
         inserts = any(case.operation is Operation.INSERT for case in plan.program.cases)
         if inserts or self.compiled.checks is not None or not sinks.updates_in_place(plan.merge):
-            return frozenset()  # a constraint is about all columns of a row
+            return frozenset()  # a CHECK needs all columns of a row
         return frozenset(c.name for c in plan.definition.visible) - plan.merge.updated_columns
 
     def _write_rows(self) -> Written | NotLocal:
@@ -153,7 +153,7 @@ class LocalAttempt(Attempt):
 
 
 _Part = Callable[[], Iterable[pa.RecordBatch]]
-"""Yields rows of the plan: layout columns, row id, merge row, refusal. All rows of a row id come from one part."""
+"""A function that yields rows of the plan: layout columns, row id, merge row, refusal. One part has all of a row id."""
 
 
 def _write_changes(parts: Sequence[_Part], last: _Part, task: ChangeTask, sink: SinkTask) -> Written:

@@ -1,7 +1,7 @@
 """The changes of a row-changing statement as Arrow pages: the same rows as Spark's (M1).
 
-They are the pages of a row-change processor (:mod:`trinity.engine.changing.processors`): the layout columns, the row
-id, the merge row of the first WHEN that holds, and why it is refused.
+They are pages as a row-change processor takes them (:mod:`trinity.engine.changing.processors`): the layout columns,
+the row id, the merge row of the first WHEN that holds, and its refusal: NULL, or the row's error as JSON.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ FILE_FIELD, PLACE_FIELD = "file", "pos"
 
 @dataclass(frozen=True)
 class LocalChanges:
-    """What the plan of a statement, which is compiled, makes of the rows of its target.
+    """The changes that a compiled statement makes to the rows of its target.
 
     Attributes:
         joined: the columns of the join's rows that the join itself reads.
-        kept: columns that no UPDATE changes, and that sinks keep as they are stored: new rows have NULL there.
+        kept: columns that no UPDATE changes, and that sinks keep as they are stored: they are NULL in the changes.
     """
 
     plan: StatementPlan
@@ -44,7 +44,7 @@ class LocalChanges:
 
     @cached_property
     def fields(self) -> list[Column]:
-        """The columns of the target that it reads."""
+        """The columns of the target that are read."""
         definition = self.plan.definition
         names = {*self.plan.insert_layout, *definition.primary_key}
         if self.plan.spec is not None:
@@ -57,7 +57,7 @@ class LocalChanges:
 
     @cached_property
     def data_schema(self) -> pa.Schema:
-        """The table's columns, as the rows that cases make have them."""
+        """The schema of the rows that cases make: all columns of the table."""
         return pa.schema([(c.name, arrow_type(c.type)) for c in self.plan.definition.columns])
 
     @cached_property
@@ -159,7 +159,7 @@ class LocalChanges:
         checks = self.compiled.checks
         if checks is None or case.case.operation is Operation.DELETE or refusal.null_count < len(refusal):
             return refusal
-        broken = checks.violation(data)  # the first one is raised, whichever row it is of
+        broken = checks.violation(data)  # only the first refusal is raised, so that any row may have it
         return refusal if broken is None else pa.repeat(broken.to_json(), len(refusal))
 
     def _side_by_side(

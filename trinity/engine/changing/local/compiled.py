@@ -27,14 +27,14 @@ def target_field(definition: TableDefinition, name: str) -> str:
 
 
 def target_scope(definition: TableDefinition, alias: str) -> list[ScopeColumn]:
-    """Return the columns of the target, as expressions name them, in the rows of the join."""
+    """Return the columns of the target in the rows of the join, with the names that expressions use."""
     return [
         ScopeColumn(c.name, target_field(definition, c.name), parse_type(c.type), alias) for c in definition.visible
     ]
 
 
 def source_scope(rows: pa.Schema, alias: str) -> list[ScopeColumn]:
-    """Return the columns of the source, as expressions name them, in the rows of the join."""
+    """Return the columns of the source in the rows of the join, with the names that expressions use."""
     return [ScopeColumn(f.name, f"s{n}", parse_given_type(type_text(f.type)), alias) for n, f in enumerate(rows)]
 
 
@@ -47,7 +47,7 @@ class CompiledValue:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that it reads."""
+        """The columns of the join's rows that are read."""
         return self.value.fields
 
     def evaluate(self, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
@@ -63,7 +63,7 @@ class CompiledFields:
 
     Attributes:
         column: the column of the join's rows that has the struct, or the struct around it.
-        path: the fields on the way to it from there.
+        path: the names of the fields from that column to the struct; empty if it is the column.
         values: the new values of its fields.
     """
 
@@ -74,7 +74,7 @@ class CompiledFields:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that it reads."""
+        """The columns of the join's rows that are read."""
         return frozenset({self.column}).union(*(value.fields for value in self.values.values()))
 
     def evaluate(self, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
@@ -104,7 +104,7 @@ class CompiledCase:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that it reads."""
+        """The columns of the join's rows that are read."""
         own = self.condition.fields if self.condition is not None else frozenset[str]()
         return own.union(*(value.fields for value in self.values.values()))
 
@@ -140,7 +140,7 @@ class CompiledStatement:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that it reads."""
+        """The columns of the join's rows that are read."""
         return frozenset[str]().union(*(case.fields for case in self.cases))
 
 

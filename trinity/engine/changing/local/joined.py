@@ -1,4 +1,4 @@
-"""The join of a statement's target with its source in Arrow: by equality, or of each row with each (M1)."""
+"""The join of a statement's target with its source in Arrow: by equality, or of every row with every row (M1)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Equal:
         on: the compared columns of the target.
         keys: the distinct values in the source.
         order: indices of the source's rows, grouped by key.
-        edges: where the rows of each key begin and end in that order.
+        edges: positions in ``order`` at which the rows of each key begin; those of the next key begin where they end.
     """
 
     on: tuple[str, ...]
@@ -55,8 +55,8 @@ class Join:
         equal: the equalities of ON; None without any: each row of the target is then joined with each of the source.
         residual: ON without its equalities.
         matched: True for source rows that have matched; set as pages are joined.
-        kinds: which sides the WHEN clauses use.
-        once: whether a target row is emitted once, however many source rows match it (M2).
+        kinds: the kinds of the statement's WHEN clauses.
+        once: True when a target row is emitted once, however many source rows match it (M2).
     """
 
     rows: pa.RecordBatch
@@ -117,7 +117,7 @@ class Join:
             yield np.repeat(indexes, own), np.tile(np.arange(own), len(indexes))
 
     def unmatched(self, target: pa.Schema) -> Iterator[Joined]:
-        """Yield the rows of the source that no row of the target matched, once all its pages are joined."""
+        """Yield the source rows that no target row matched. To be called after all pages of the target are joined."""
         if When.NOT_MATCHED in self.kinds and not self.matched.all():
             rows = self.rows.take(as_arrow(np.flatnonzero(~self.matched)))
             yield When.NOT_MATCHED, _side_by_side(_nulls(target, rows.num_rows), rows)

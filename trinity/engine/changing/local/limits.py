@@ -53,7 +53,7 @@ def _trees(program: Program) -> Iterator[exp.Expr]:
 
 @deep_recursion()
 def _compares_char(tree: exp.Expr, program: Program, definition: TableDefinition) -> bool:
-    """Return True for an expression that names a CHAR column of the target and the source."""
+    """Return True for an expression that names both a CHAR column of the target and a column of the source."""
     names, columns = program.names, list(tree.find_all(exp.Column))
     chars = {c.name.lower() for c in definition.visible if parse_type(c.type).name == "char"}
     return any(c.name.lower() in chars and names.side(c, definition) != "source" for c in columns) and any(

@@ -59,8 +59,8 @@ class _Rows:
     """A page of changes.
 
     Attributes:
-        filled: the new rows whose keys may be live, by key and ordering columns, and whether they moved there.
-        vacated: the keys that rows leave.
+        filled: key and ordering columns of new rows whose keys may be live, and whether an update moved them there.
+        vacated: the keys of rows that are deleted, or moved to another key.
     """
 
     def __init__(self, changes: LocalChanges, spec: MergeSpec, page: pa.RecordBatch) -> None:

@@ -28,9 +28,9 @@ class LocalSource(SourceStatistics):
     """Facts about the source of a statement, and its join with the target.
 
     Attributes:
-        columns: its columns, as expressions name them, in the rows of the join.
-        values: target columns -> the values that ON lets a matched row have, BIGINT for whole numbers; None where every
-            row of the target matters.
+        columns: the source's columns in the rows of the join, with the names that expressions use.
+        values: target columns -> the values that a matched row can have by ON, whole numbers as BIGINT; None where
+            every row of the target matters.
     """
 
     columns: Sequence[ScopeColumn] = ()
@@ -45,7 +45,7 @@ class LocalSource(SourceStatistics):
 
 
 def local_source(plan: StatementPlan, timezone: Callable[[], str]) -> LocalSource | NotLocal:
-    """Return the facts about the source of a statement, which is in this process; or why Spark has to join it.
+    """Return the facts about a source whose rows are in this process, or why only Spark can join it.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name, TYPE_MISMATCH.
@@ -121,13 +121,13 @@ _TEXTS: Final = frozenset({"string", "char", "varchar"})
 
 @dataclass(frozen=True)
 class LocalEquality(Equality):
-    """The value that ON says a target column equals, over the source's rows."""
+    """The value that ON requires of a target column, compiled over the source's rows."""
 
     column: Column
     value: Compiled
 
     def values(self, rows: pa.RecordBatch) -> pa.Array:
-        """Return the values that the column may have; whole numbers of any width are BIGINT."""
+        """Return the value of each source row, in the form in which it is joined: whole numbers are BIGINT."""
         found, kind = self.value.evaluate(rows), parse_type(self.column.type)
         if kind.name == "char":
             return fitted_texts(found, kind)
@@ -137,7 +137,7 @@ class LocalEquality(Equality):
 def compared(
     definition: TableDefinition, equalities: Mapping[str, exp.Expr], scope: Scope, timezone: Callable[[], str]
 ) -> dict[str, LocalEquality]:
-    """Return the equalities that find rows, by column: those whose values Arrow compares as Spark does.
+    """Return the equalities by which rows are joined, by column: those whose values Arrow compares as Spark does.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, INVALID_ARGUMENTS for an ambiguous name.

@@ -23,7 +23,7 @@ from trinity.spi import ROW_KIND, Column, DataFile
 
 
 def stored_winners(fold: FoldPlan, wanted: pa.Table, columns: Sequence[Column]) -> pa.Table | NotLocal:
-    """Return the winner of each key whose leading columns equal a row of ``wanted``.
+    """Return the winner of each key whose leading columns equal those of a row of ``wanted``.
 
     Returns:
         ``columns`` in their logical types, with ``ROW_KIND`` if the table has it, and ``DELETED``; or why only Spark

@@ -42,7 +42,7 @@ def located_rows(
     """Yield functions that read the rows of a plain table's files for which a predicate is true, with positions.
 
     Raises:
-        TrinityError: BAD_DATA naming a corrupt or missing file; so do the parts, and what the predicate raises.
+        TrinityError: BAD_DATA naming a corrupt or missing file; the functions raise it, and the predicate's errors.
     """
     selection = Selection.of(splits, columns, predicate)
     storage = selection.storage if len(selection.storage) else pa.schema([splits.storage.field(0)])
@@ -74,9 +74,10 @@ def keyed_rows(
     keys: pa.Table | None,
     predicate: Predicate | None,
 ) -> Iterator[pa.RecordBatch] | NotLocal:
-    """Return the merged rows of a keyed table, of files that have all versions of the wanted keys.
+    """Return the merged rows of the wanted keys of a keyed table, from files that have all their versions.
 
-    These are among some whole keys, and a predicate is true for their rows; None where that is not known.
+    The wanted keys are among ``keys``, and the predicate is true for their rows; None where either is not known. Other
+    rows may come, too.
 
     Raises:
         TrinityError: BAD_DATA naming a corrupt or missing file.

@@ -1,4 +1,4 @@
-"""Executes row changes as DataFrames of Spark."""
+"""The execution of row changes as DataFrames of Spark."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from trinity.syntax.quoting import quoted
 from trinity.syntax.sql_text import tree_of
 
 _ROWS_PER_TASK: Final = 100_000
-"""Rows of an upsert per task. They go to the sinks in the source's own tasks; small tasks are coalesced."""
+"""Rows of an upsert for each task: the source's own tasks write them, and are coalesced if they have fewer."""
 
 
 @dataclass(frozen=True)
 class SparkAttempt(Attempt):
-    """One attempt at a statement."""
+    """An attempt at a statement that Spark executes."""
 
     source: SparkSource
 
     @classmethod
     @contextmanager
     def of(cls, begin: Begin, program: Program) -> Iterator[SparkAttempt]:
-        """Plan a statement, and hold and examine its source.
+        """Plan a statement, persist its source, and collect the source's statistics.
 
         Raises:
             TrinityError: as :meth:`Begin.plan`; the errors of the analysis.
@@ -70,7 +70,7 @@ class SparkAttempt(Attempt):
 
     @cached_property
     def changes(self) -> SparkChanges:
-        """What becomes of the target's rows."""
+        """The changes of the target's rows."""
         return SparkChanges(self.plan)
 
     def _changes(self) -> DataFrame:
@@ -87,7 +87,7 @@ class SparkAttempt(Attempt):
         return merged_read(spark, splits, where, self._keys())
 
     def _matchable_rows(self, rows: DataFrame) -> DataFrame:
-        """Return only the rows that some source row can match, before an outer join exchanges them."""
+        """Return only the rows that a source row can match, so that the outer join exchanges fewer."""
         values = self.source.values
         unmatched = any(case.when is When.NOT_MATCHED for case in self.plan.program.cases)
         if values is None or self.plan.whole or not unmatched:
@@ -95,7 +95,7 @@ class SparkAttempt(Attempt):
         return rows.join(F.broadcast(values), values.columns, "left_semi").select(*map(quoted, rows.columns))
 
     def _keys(self) -> DataFrame | None:
-        """Return the values that ON allows key columns to have, for the part below the fold."""
+        """Return the values that ON allows in key columns, to narrow the read below the fold; None without any."""
         values = self.source.values
         if values is None or self.plan.whole:
             return None
@@ -131,7 +131,7 @@ class SparkAttempt(Attempt):
         return [files[row[0]] for row in rows.where(condition).select(FILE_NUMBER).collect()]
 
     def _upsert_merge(self) -> Written | None:
-        """Return fragments and counts of an upsert MERGE; None for another one, or to let the join find an error."""
+        """Write a MERGE that is an upsert, and return fragments and counts; None where the join has to execute it."""
         keys = self._upsert_keys()
         if keys is None or keys.dropna().distinct().count() < (self.source.rows or 0):
             return None
@@ -176,7 +176,10 @@ class SparkAttempt(Attempt):
         return Distribution(self.plan.insert_layout, self.plan.merge.update_layout, sinks, self._shares_sink())
 
     def _shares_sink(self) -> bool:
-        """Return True when a row goes to the sink of the row that it replaces; text is padded only in storage form."""
+        """Return True when the layout sends a new row to the sink of the row that it replaces.
+
+        CHAR and VARCHAR do not: their texts get their final form only in storage.
+        """
         definition, layout = self.plan.definition, self.plan.insert_layout
         if not definition.keyed:
             return not layout
@@ -196,9 +199,9 @@ class SparkAttempt(Attempt):
 
 
 def _is_upsert(plan: StatementPlan) -> bool:
-    """Return True when every row of the source is written as it is, provided that no key occurs twice or is NULL.
+    """Return True when a MERGE writes every row of its source as it is, provided that no key occurs twice or is NULL.
 
-    The join handles keys that ON would convert, or whose blanks are cut when they are stored.
+    It is False, too, for keys that ON converts, or whose trailing blanks are cut when they are stored.
     """
     spec, cases = plan.spec, {case.when: case for case in plan.program.cases if case.condition is None}
     update, insert = cases.get(When.MATCHED), cases.get(When.NOT_MATCHED)

@@ -1,7 +1,7 @@
 """The changes of a row-changing statement: target RIGHT JOIN source and one searched CASE (M1).
 
-Its rows are the pages of a row-change processor (:mod:`trinity.engine.changing.processors`): the layout columns, the
-row id, and the merge row of the first WHEN that holds.
+Its rows are those that a row-change processor takes (:mod:`trinity.engine.changing.processors`): the layout columns,
+the row id, the merge row of the first WHEN that holds, and its refusal: NULL, or the row's error as JSON.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _JOINS: Final[Mapping[tuple[bool, bool], str]] = {
 
 @dataclass(frozen=True)
 class SparkChanges:
-    """What the plan of a statement makes of the rows of its target."""
+    """The changes that the plan of a statement makes to the rows of its target."""
 
     plan: StatementPlan
 
     def of(self, target: DataFrame) -> DataFrame:
         """Return the changes: layout columns, row id, merge row, refusal. Not run yet.
 
-        The target has logical columns, for a plain table with the row id.
+        The target has the columns that users see, in a plain table also the row id.
 
         Raises:
             TrinityError: TYPE_MISMATCH; Spark's errors in the expressions are raised as they are.
@@ -91,7 +91,7 @@ class SparkChanges:
         return left.join(right, _column(program.on), how)
 
     def _selected_rows(self, joined: DataFrame) -> DataFrame:
-        """Return the rows that a WHEN selects, with the number of the first one."""
+        """Return the rows that a WHEN selects, with the number of the first WHEN that does."""
         conditions = [self._holds(case) for case in self.plan.program.cases]
         given = {n: _column(c.condition) for n, c in enumerate(self.plan.program.cases) if c.condition is not None}
         for index, kind in zip(given, types_of(joined, list(given.values())), strict=True):
@@ -188,7 +188,7 @@ class SparkChanges:
         if value is not None and not (key and self.plan.leaves_key(case, column.name)):
             where = f"{self.plan.clause(number).capitalize()}, {'SET' if update else 'INSERT'}"
             stored, error = self._assigned_value(AssignedField(column), value, given, where)
-            # keys are compared, and CHECKs evaluated, before rows reach a sink
+            # converted here, since keys are compared, and CHECKs evaluated, before rows reach a sink
             return as_stored(stored, column), error
         if update and not column.hidden:
             return self._target(column.name), None
@@ -219,9 +219,9 @@ class SparkChanges:
     # -- what the stored winner forbids -------------------------------------------------------------------
 
     def _refusing(self, changes: DataFrame) -> DataFrame:
-        """Return the changes, in which a row that keeps its key and would lose to the stored one is refused (M9).
+        """Return the changes with more refusals: of rows that keep their key and would lose to the stored row (M9).
 
-        So is an update of a group that would not take effect (M11).
+        An update of a sequence group that would have no effect is refused, too (M11).
         """
         if self.plan.spec is None:
             return changes
@@ -240,7 +240,7 @@ class SparkChanges:
 
 
 def _leaves(path: _Path, values: Mapping[str, Value]) -> Iterator[tuple[_Path, Column]]:
-    """Yield the expressions that set columns and fields, by index."""
+    """Yield the path of each column or field that is set, below ``path``, and the expression that sets it."""
     for name, value in values.items():
         if isinstance(value, Fields):
             yield from _leaves((*path, name), value.values)

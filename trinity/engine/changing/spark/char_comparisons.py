@@ -1,7 +1,8 @@
 """Comparisons of the target's CHAR columns with text of the source, in the texts of a statement (K2).
 
 Spark itself pads literals and CHAR columns that are compared with a CHAR column. It compares any other text as it is,
-although storing that text would pad it. Here it is padded, so that ON finds the row that the source row would replace.
+although the text would be padded when it is stored. Here such texts are padded, so that ON finds the row that the
+source row would replace.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from trinity.spi import TableDefinition, parse_type
 
 
 def padded_program(program: Program, definition: TableDefinition) -> Program:
-    """Return a program whose texts compare CHAR columns of the target with padded text of the source."""
+    """Return a program whose SQL texts compare CHAR columns of the target with padded texts of the source."""
     source = program.source
     if source is None or not _lengths(definition):
         return program
@@ -43,9 +44,9 @@ def padded_program(program: Program, definition: TableDefinition) -> Program:
 
 @deep_recursion()
 def _padded_text(text: str, definition: TableDefinition, names: Names, source: DataFrame) -> str:
-    """Return an expression whose comparisons of CHAR columns of the target with text of the source are padded.
+    """Return an expression in which texts of the source are padded that are compared with CHAR columns of the target.
 
-    What sqlglot cannot parse is left alone.
+    An expression that sqlglot cannot parse is returned as it is.
     """
     from trinity.syntax.as_written import tree_as_written, written
 
@@ -86,7 +87,7 @@ def _compared_with_char(
 
 
 def _padded(text: exp.Expr, length: int) -> exp.Expr:
-    """Return text padded to CHAR of a length; text longer than that, without blanks, stays and equals no CHAR value."""
+    """Return a text padded to a length. One that is longer without its trailing blanks stays, and equals no CHAR."""
     fits = exp.LTE(this=_call("length", _call("rtrim", text)), expression=exp.Literal.number(length))
     padded = _call("rpad", text, exp.Literal.number(length), exp.Literal.string(" "))
     return exp.Paren(this=exp.Case().when(fits, padded).else_(text.copy()))

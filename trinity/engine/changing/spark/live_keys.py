@@ -1,6 +1,6 @@
 """Keys under which a statement writes rows, compared with the rows stored there (M4, M7, M9).
 
-Further unique keys of the target hold among the live rows after the statement.
+The target's further unique keys are checked, too, among the rows that are live after the statement.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _equal(one: str, other: str, key: tuple[str, ...]) -> Column:
 
 
 def check_unique(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> None:
-    """Refuse values of a unique key that two live rows would have. NULLs are never equal.
+    """Refuse a value of a unique key that two live rows would have. NULLs are never equal.
 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming the columns and the value.

@@ -1,8 +1,8 @@
-"""The run of merge sinks: rows of the plan go through the processor to the sink that their layout names (S1-S6).
+"""The run of merge sinks: rows of the plan go through the processor to the sink that their layout selects (S1-S6).
 
-It has two steps. The first turns merge rows into changes in storage form. The second gets all changes of a row id,
+It has two steps. The first converts merge rows to changes in storage form. The second gets all changes of a row id,
 finds duplicate matches and feeds the sink. Between them is an exchange, unless the merge rows can be exchanged
-instead: then both steps are one task, and rows go to Python once.
+instead: then one task does both steps, and rows pass to Python once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Distribution:
     """The distribution of changes to sinks.
 
     Attributes:
-        insert: columns by whose hash new rows are placed; empty: with the row that they replace, else anywhere.
+        insert: columns by whose hash new rows are placed. Without any, a new row goes where the row that it replaces
+            goes, and stays where it is if it replaces none.
         update: row id fields by whose hash deleted and changed rows are placed.
         sinks: number of sinks, or None to let Spark choose by size.
         together: True when all changes of a merge row go to one sink.
@@ -54,7 +55,7 @@ class Distribution:
     together: bool = False
 
     def placed(self, rows: DataFrame, row_id: str) -> DataFrame:
-        """Return merge rows if ``together``, or else changes, in a partition for each sink."""
+        """Return rows, one partition for each sink: merge rows if ``together``, else changes."""
         present = F.col(row_id).isNotNull()
         where = F.hash(*([F.col(row_id)[name] for name in self.update] or [F.col(row_id)]))
         if not self.insert:
@@ -69,7 +70,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class _UpsertTask:
-    """The rows of a MERGE that is an upsert: each is an INSERT, in the task that reads it."""
+    """The task that writes the rows of a MERGE that is an upsert: each row is an INSERT, in the task that reads it."""
 
     provider: PageSinkProvider
     merge: MergeTableHandle
@@ -117,9 +118,9 @@ def write_changes(
         changes: rows of the plan: layout columns, row id, merge row, refusal.
         provider: makes the sinks.
         merge: what ``begin_merge`` returned.
-        processor: of the table's paradigm.
+        processor: the processor of the table's paradigm.
         conformers: bring data columns, and the row id of a keyed table, into storage form.
-        distribution: to which sinks changes go.
+        distribution: decides to which sinks changes go.
         guard: finds duplicate matches and colliding keys.
 
     Returns:
@@ -155,7 +156,7 @@ def write_upserts(
 ) -> list[bytes]:
     """Write rows that are all inserted, each in the task that reads it, and commit nothing.
 
-    They have the columns of a keyed table, and :data:`~trinity.engine.writing.ingest.REFUSAL`.
+    The rows have the columns of a keyed table, and :data:`~trinity.engine.writing.ingest.REFUSAL`.
 
     Returns:
         the sinks' fragments.

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 _DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-"""Integer type -> the decimal digits that hold all its values."""
+"""Integer type -> the number of decimal digits of its largest value."""
 _FITTING: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
 """Floating-point type -> the types that it represents exactly."""
 
 
 @dataclass(frozen=True)
 class SparkEquality(Equality):
-    """The value that ON says a target column equals, in its type: NULL where no value of that type equals it."""
+    """The value that ON requires of a target column, in the column's type; NULL where that type has no such value."""
 
     value: Column
 
 
 def compared(spark: SparkSession, plan: StatementPlan) -> dict[str, SparkEquality]:
-    """Return the equalities of ON that list a column's possible values, by column."""
+    """Return by column the equalities of ON that determine the column's possible values."""
     program, definition, equalities = plan.program, plan.splits.definition, plan.facts.equalities
     if program.source is None or not equalities:
         return {}
@@ -65,7 +65,7 @@ def _padded(value: Column, column: TableColumn) -> Column:
 
 
 def _in_type(value: Column, kind: str, wanted: str) -> Column:
-    """Return a value as another type, NULL where no value of that type equals it; types are Spark's texts."""
+    """Return a value in another type, NULL where no value of that type equals it. Types are written as in Spark."""
     if kind == wanted:
         return value
     found = value.try_cast(wanted)
@@ -77,9 +77,9 @@ def _column(alias: str, column: TableColumn) -> Column:
 
 
 def _common_types(rows: DataFrame, columns: Sequence[Column], values: Sequence[Column]) -> list[str]:
-    """Return the types in which Spark compares columns with expressions, empty where it compares in another way.
+    """Return the types in which Spark compares columns with expressions by ``=``; empty where it does not use ``=``.
 
-    Spark Connect does not show them: there all are empty.
+    With Spark Connect, which does not tell the types, all are empty.
     """
     if is_remote(rows):
         return [""] * len(columns)
@@ -115,14 +115,14 @@ def _holds(common: str, own: str) -> bool:
 
 
 SMALL: Final = 2_000_000
-"""Most rows of a source whose join values every task can hold: the target is then narrowed before the join."""
+"""Most rows of a source whose join values are broadcast to every task, to narrow the target before the join."""
 
 
 @dataclass(frozen=True)
 class SparkSource(SourceStatistics):
-    """Facts about the source of a statement, and the values of target columns that ON lets a matched row have.
+    """Facts about the source of a statement, and the values of target columns that a matched row can have by ON.
 
-    These are None when they are too many, or ON has no equality that tells them.
+    ``values`` is None when they are too many, or ON has no equality that determines them.
     """
 
     values: DataFrame | None = None
@@ -130,10 +130,7 @@ class SparkSource(SourceStatistics):
 
 @contextmanager
 def persisted_source(plan: StatementPlan, equalities: Mapping[str, SparkEquality]) -> Iterator[SparkSource]:
-    """Persist the source's rows for the statement: it is read once, and every use sees the same rows.
-
-    Of a single file of the target nothing can be skipped.
-    """
+    """Persist the source's rows for the statement: it is read once, and every use sees the same rows."""
     if plan.program.source is None:
         yield SparkSource()
         return
@@ -145,7 +142,10 @@ def persisted_source(plan: StatementPlan, equalities: Mapping[str, SparkEquality
 
 
 def _examine(source: DataFrame, plan: StatementPlan, equalities: Mapping[str, SparkEquality]) -> SparkSource:
-    """Count the rows and find the bounds of the values that ON compares, in one pass; collect these where few."""
+    """Count the rows, and find the bounds of the values that ON compares, in one pass. Collect the values if few.
+
+    They serve to skip files, so that for a target of one file they are not collected.
+    """
     definition = plan.splits.definition
     values = {} if plan.whole else {c: e.value for c, e in equalities.items()}
     named = source.alias(plan.program.source_alias)
@@ -173,7 +173,7 @@ def _points(values: DataFrame) -> dict[str, list[Any]]:
 
 
 def key_frame(frame: DataFrame, columns: Sequence[TableColumn], table: str) -> DataFrame:
-    """Return the distinct keys of a frame, which has their columns in any case, as they are stored.
+    """Return the distinct keys of a frame in storage form. It may have the key columns in upper or lower case.
 
     Raises:
         TrinityError: TYPE_MISMATCH for keys of a type that cannot be assigned.
@@ -183,7 +183,7 @@ def key_frame(frame: DataFrame, columns: Sequence[TableColumn], table: str) -> D
 
 
 def _key_column(frame: DataFrame, name: str, column: TableColumn, table: str) -> Column:
-    """Return keys in storage form (K2); NULL for keys that the column's type cannot hold: no row has them."""
+    """Return a key column in storage form (K2). A key that its type cannot hold becomes NULL, which no row has."""
     given, kind = frame[quoted(name)], frame.schema[name].dataType
     check_assignable(kind, column, table, "The keys to delete")
     return as_stored(_in_type(given, kind.simpleString(), spark_type(column.type)), column).alias(column.name)
