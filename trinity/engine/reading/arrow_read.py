@@ -29,10 +29,10 @@ def arrow_reader(
     where: str | None = None,
     limit: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Return the merged rows of a version as a stream, as of :meth:`trinity.Table.to_reader`. Raises as that does."""
+    """Return the merged rows of a version as a stream, for :meth:`trinity.Table.to_reader`. Raises as that does."""
 
     def stream(schema: pa.Schema, pages: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(schema, translated(pages))  # they fail after the call
+        return pa.RecordBatchReader.from_batches(schema, translated(pages))  # pages may fail after the call
 
     return _executed(session, splits, columns, where, limit, stream)
 
@@ -44,9 +44,9 @@ def arrow_table(
     where: str | None,
     limit: int | None,
 ) -> pa.Table:
-    """Return the merged rows of a version, as of :meth:`trinity.Table.to_arrow`. Raises as that does.
+    """Return the merged rows of a version, for :meth:`trinity.Table.to_arrow`. Raises as that does.
 
-    Spark reads them all where a file turns out to have values that only Spark converts.
+    If a file turns out to have values that only Spark converts, Spark reads all rows.
     """
 
     def whole(schema: pa.Schema, pages: Iterable[pa.RecordBatch]) -> pa.Table | NotLocal:
@@ -66,7 +66,7 @@ def _executed(
     limit: int | None,
     taken: Callable[[pa.Schema, Iterable[pa.RecordBatch]], T | NotLocal],
 ) -> T:
-    """Return what is taken of the merged rows, whoever executes."""
+    """Return what ``taken`` makes of the merged rows, which this process or Spark reads."""
     if limit is not None and limit < 0:
         raise TrinityError("INVALID_ARGUMENTS", f"limit={limit} is less than 0.")
     wanted = _wanted(splits, columns)

@@ -1,6 +1,6 @@
 """Data files as Arrow data, and the rows of a file that a read leaves out.
 
-Those are a bit for each row: that of row n is bit n % 64 of word n // 64.
+The rows left out are a bitmap of the file: the bit of row n is bit n % 64 of word n // 64.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from trinity.storage.file_schema import in_file
 from trinity.storage.parquet_files import reporting_unreadable_file, rows_in, stored_pages, stored_row_groups
 
 NOTHING_HIDDEN: Final[Mapping[str, np.ndarray]] = {}
-"""Path of a file -> the bits of its hidden rows, where there are none."""
+"""An empty map from the path of a file to the bitmap of its hidden rows."""
 _deleted: Final[Cache[tuple[Deletes, int], np.ndarray]] = Cache(256)
 
 
 def bitmap_of(positions: np.ndarray, rows: int) -> np.ndarray:
-    """Return the words of a file with this number of rows; the bits of some positions are set."""
+    """Return the bitmap of a file with a number of rows, in which the bits of some positions are set."""
     marks = np.zeros(-(-rows // 64) * 64, np.uint8)
     marks[positions] = 1
     return np.packbits(marks, bitorder="little").view("<i8").astype(np.int64)
@@ -36,7 +36,7 @@ def has_left_out(file: DataFile, hidden: Mapping[str, np.ndarray]) -> bool:
 
 
 def bitmap_left_out(file: DataFile, hidden: np.ndarray | None) -> np.ndarray:
-    """Return the bits of the rows that a read leaves out of a file that has some: deleted and hidden ones."""
+    """Return the bitmap of the rows that a read leaves out of a file: deleted and hidden ones, at least one."""
     if file.deletes is None:
         assert hidden is not None
         return hidden
@@ -56,7 +56,7 @@ def rows_left(file: DataFile, hidden: Mapping[str, np.ndarray]) -> np.ndarray | 
 
 
 def not_deleted(positions: np.ndarray, deletes: Deletes | None) -> np.ndarray:
-    """Return those of the positions of some rows, ascending, that are not deleted by position."""
+    """Return those of some positions, which are ascending, whose rows are not deleted by position."""
     return positions if deletes is None else np.setdiff1d(positions, as_numpy(deletes.positions()), assume_unique=True)
 
 
@@ -67,7 +67,7 @@ def positions_left(file: DataFile) -> np.ndarray:
 
 
 _ROWS: Final = 1 << 20
-"""Rows per batch when few columns are read; smaller batches make concatenation half as slow again."""
+"""Rows per batch when few columns are read; with smaller batches, concatenation takes half as long again."""
 
 
 def read_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:
@@ -100,5 +100,5 @@ def located_pages(
 
 
 def live_pages(file: DataFile, storage: pa.Schema, group: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file, or of a row group, that are not deleted by position. Raises as they are located."""
+    """Yield the rows of a file, or of a row group, that are not deleted by position. Raises as `located_pages`."""
     return (page for page, _ in located_pages(file, storage, group))

@@ -12,7 +12,7 @@ from trinity.target import Host
 
 
 def explained_read(session: Host, splits: SplitSource, where: str | None) -> str:
-    """Return the plan of a merged read in words, as of :meth:`trinity.Table.explain`. Raises as that does."""
+    """Return the plan of a merged read in words, for :meth:`trinity.Table.explain`. Raises as that does."""
     plan = plan_read(splits) if where is None else _plan(session, splits, where)
     return in_words(plan, _executor_in(session, plan))
 
@@ -41,7 +41,7 @@ def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
 
 
 def in_words(plan: ReadPlan, executor: str | None = None) -> str:
-    """Return a plan for people; without an executor's name it says who executes what."""
+    """Describe a plan for people. Without an executor's name the text says which calls Spark executes."""
     splits = plan.splits
     all_base, all_log = tiers(splits.files)
     base, log = tiers(plan.files)

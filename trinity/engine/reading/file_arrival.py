@@ -10,18 +10,18 @@ from typing import Final, NamedTuple
 from trinity.spi import MOMENT_UNIT, DataFile, Origin, Tier, moment_of_append
 
 UNKNOWN: Final = -1
-"""Moment of a row without stamp: it was there before any row had one."""
+"""Moment of a row without stamp: the row was there before any row had a stamp."""
 BEFORE: Final = -2
 """Moment of rows of base and sidecar."""
 
 
 class FileArrival(NamedTuple):
-    """When the rows of a file arrived.
+    """The arrival of a file's rows.
 
     Attributes:
         before: True for a file of base or sidecar, whose rows came before the log.
-        stamp: the stamp of rows that have none, where another engine added them in a commit that is still known; None
-            where they stay without.
+        stamp: the stamp to give to rows without one, if another engine added them in a commit that is still known; else
+            None.
         moment: the moment of rows without stamp.
     """
 
@@ -31,7 +31,7 @@ class FileArrival(NamedTuple):
 
     @classmethod
     def of(cls, file: DataFile) -> FileArrival:
-        """Return when the rows of a file arrived."""
+        """Return the arrival of a file's rows."""
         moment = moment_of_append(file.commit or 0) if file.origin is Origin.UNSURE else UNKNOWN
         added = file.origin is Origin.ADDED
         stamp = moment_of_append(file.commit or 0) * MOMENT_UNIT if added else None

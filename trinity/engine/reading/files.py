@@ -40,9 +40,9 @@ def well_bucketed(files: Sequence[DataFile], definition: TableDefinition) -> int
 def split_buckets_and_runs(
     base: Sequence[DataFile], definition: TableDefinition
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """Return (files in buckets, the runs that resolves wrote beside them); (all files, none) of a base without buckets.
+    """Return (files in buckets, runs that resolves wrote beside them); (all files, none) for a base without buckets.
 
-    No key is in two files. The runs are the smaller part, so a read exchanges them and not the others.
+    No key is in two files. The runs are the smaller part: a read exchanges them, and not the files in buckets.
     """
     bucketed, runs = [f for f in base if f.bucket], [f for f in base if not f.bucket]
     larger = sum(f.live_rows for f in bucketed) >= sum(f.live_rows for f in runs)
@@ -100,7 +100,7 @@ def may_share_keys(
 
 
 def _files_within(files: Sequence[DataFile], name: str, wanted: Sequence[tuple[Any, Any] | None]) -> Sequence[DataFile]:
-    """Return the files in which a column may have values within the bounds; all files without bounds."""
+    """Return the files in which a column may have values within the bounds; all files if some bounds are unknown."""
     known = [bounds for bounds in wanted if bounds is not None]
     if len(known) < len(wanted):
         return files

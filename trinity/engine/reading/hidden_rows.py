@@ -1,7 +1,7 @@
-"""The rows that a merged read leaves out by their positions, found once for a version and remembered: a read is a scan.
+"""The rows that a merged read leaves out by their positions. They are found once and cached, so that a read is a scan.
 
-A file never changes, and a row that is superseded stays so while commits only append. So what is known of a version
-holds for the next one, too, of which only the keys of its new files are looked up.
+A file never changes, and a superseded row stays superseded while commits only append. So the hidden rows of a version
+are also hidden in the next one, for which only the keys of its new files are looked up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def hidden_rows(state: PositionReadState, run: RunSearch) -> Mapping[str, np.nda
     """Return path of a file -> the bits of its hidden rows; search for unknown ones, and cache them.
 
     Returns:
-        None where a search fails.
+        the bitmaps, or None if the search fails.
     """
     hidden = state.known
     if state.later:
@@ -39,7 +39,7 @@ def hidden_rows(state: PositionReadState, run: RunSearch) -> Mapping[str, np.nda
 
 
 def _later_bits(state: PositionReadState, run: RunSearch) -> dict[str, np.ndarray] | None:
-    """Find the bits that the later log adds to those of the earlier one."""
+    """Search for the rows that the later part of the log hides; None if the search fails."""
     splits, version = state.splits, state.version
     touched = may_share_keys(state.base, state.later, splits.definition)
     files = [*touched, *state.earlier, *state.later]
@@ -78,6 +78,6 @@ def _together(known: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]) 
 
 
 def forget() -> None:
-    """Forget what is known of all tables, so that their next reads are first ones."""
+    """Empty the caches of hidden rows and of columns, so that every table is read as if for the first time."""
     forget_positions()
     forget_columns()

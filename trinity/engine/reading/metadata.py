@@ -1,4 +1,4 @@
-"""``history()`` and DESCRIBE DETAIL: what a table's log, definition and file statistics tell."""
+"""``history()`` and DESCRIBE DETAIL: facts from a table's log, its definition and the statistics of its files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trinity.target import Target
 
 
 def commits(entries: Sequence[HistoryEntry]) -> pa.Table:
-    """Return the commits, newest first, as of :meth:`trinity.Table.history`."""
+    """Return the commits, newest first, for :meth:`trinity.Table.history`."""
     rows = [
         (
             e.version,
@@ -35,7 +35,7 @@ _COLUMNS = {
 
 
 def detail(table: Target, provider: str, properties: Mapping[str, str]) -> pa.Table:
-    """Return the one row of DESCRIBE DETAIL. ``num_row_versions`` counts stored rows, which a read has yet to merge."""
+    """Return the one row of DESCRIBE DETAIL. ``num_row_versions`` counts stored rows, before a read merges them."""
     splits = table.splits()
     definition, files = splits.definition, (*splits.files, *splits.sidecar)
     row = (

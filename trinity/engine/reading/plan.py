@@ -1,6 +1,6 @@
 """The plan of a merged read: chosen once, by statistics alone, and followed by every executor.
 
-What executes it is Spark (:mod:`trinity.engine.reading.spark`), or this process without Spark
+The plan is executed by Spark (:mod:`trinity.engine.reading.spark`), or by this process without Spark
 (:mod:`trinity.engine.reading.local`), where :attr:`ReadPlan.not_local` is None. A read by position leaves hidden rows
 out by their positions: stored rows that no merged read shows, since they win no key or delete the row.
 """
@@ -25,9 +25,9 @@ from trinity.spi import STAMP, DataFile, Deletes, Origin, SplitSource, Tier
 from trinity.storage import Cache, Location
 
 _MOST_LOG: Final = 4_000_000
-"""Log rows whose keys and ordering every task can hold: some hundred MB."""
+"""Most rows of the log whose key and ordering columns each task holds: some hundred MB."""
 _MOST_ROWS: Final = 1_000_000_000
-"""Base rows with a bit each: 125 MB."""
+"""Most rows of the base for which bitmaps are held: 125 MB."""
 
 
 def why_not_by_position(
@@ -82,25 +82,25 @@ def searched_columns(splits: SplitSource, spec: MergeSpec) -> pa.Schema:
 
 
 LEAST_ROWS: Final = Limit(10_000)
-"""Base rows from which a search costs less than the join that it spares."""
+"""Number of base rows from which on a search costs less than the join that it replaces."""
 _MOST_FILES: Final = 256
 """Most unsearched files of the log that Spark searches: each of its tasks opens all of them."""
 MOST_LOOKED_AT: Final = Limit(8_000_000)
 """Most base rows whose keys and ordering are read from a disk faster than Spark folds a few keys: some hundred MB."""
 _REMEMBERED_BYTES: Final = 256 * 1024 * 1024
-"""Bytes of the cached bits of all tables."""
+"""Most bytes of cached bitmaps, of all tables together."""
 
 _File = tuple[str, Deletes | None]
 
 
 @dataclass(frozen=True)
 class _VersionFingerprint:
-    """What the merged rows of a version depend on: two versions with equal values have equal merged rows.
+    """All that the merged rows of a version depend on: two versions with equal fingerprints have equal merged rows.
 
     Attributes:
         storage: key, ordering columns and marks of deletion as they are stored.
-        base: base and sidecar.
-        log: in arrival order.
+        base: the files of base and sidecar.
+        log: the files of the log in arrival order.
     """
 
     spec: MergeSpec
@@ -136,12 +136,12 @@ _memory: Final[Cache[tuple[str, str], _CachedHiddenRows]] = Cache(_REMEMBERED_BY
 
 @dataclass(frozen=True)
 class PositionReadState:
-    """A version whose hidden rows can be marked by their positions, and what is known of them.
+    """A version whose hidden rows can be left out by their positions, and those of its hidden rows that are known.
 
     Attributes:
-        earlier: the log whose keys have been looked for, in arrival order.
-        later: the log that came after it.
-        known: path of a file -> the bits of the hidden rows that are known.
+        earlier: the part of the log that has been searched, in arrival order.
+        later: the part of the log after it, which has not been searched.
+        known: path of a file -> the bitmap of its hidden rows that are known.
         only: the keys that are read; None for all.
     """
 
@@ -155,14 +155,17 @@ class PositionReadState:
 
     @classmethod
     def of(cls, splits: SplitSource, spec: MergeSpec, *, remembered: bool = True) -> PositionReadState | NotLocal:
-        """Return the state of a version with a log, or of a first read of it; or why it cannot be read so."""
+        """Return the state of a version with a log, or why hidden rows cannot be left out by their positions.
+
+        If ``remembered``, the hidden rows in the cache are known, else none.
+        """
         base, log = tiers(splits.files)
         if (why := why_not_by_position(splits, spec, base, log)) is not None:
             return why
         log = splits.in_arrival_order(log)
         version = _VersionFingerprint.of(splits, spec, base, log)
         stays = splits.native is None or splits.native.files_stay
-        # a row of a later commit may have come before those that are known, where the rows' stamps order them
+        # where stamps order the rows, a row of a later commit may have arrived before rows that are in the cache
         cached = _memory.peek(_table(splits)) if remembered and stays and not order_is_lost(splits) else None
         if cached is None or not cached.version.is_prefix_of(version):
             return cls(splits, version, base, (), log, {})
@@ -170,7 +173,7 @@ class PositionReadState:
         return cls(splits, version, base, log[:middle], log[middle:], cached.hidden)
 
     def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
-        """Return the state of a read of these keys alone; ``files`` hold all of their rows.
+        """Return the state of a read of these keys alone; ``files`` hold all rows of the keys.
 
         Keys with NULL are dropped: they match no row (K1).
         """
@@ -190,7 +193,7 @@ class PositionReadState:
 
     @property
     def is_soon_opened(self) -> bool:
-        """True when few enough files are unsearched for every Spark task to open them."""
+        """True when the unsearched files are few enough for every Spark task to open all of them."""
         return len(self.later) <= _MOST_FILES
 
     @property
@@ -218,16 +221,16 @@ def _table(splits: SplitSource) -> tuple[str, str]:
 
 
 def forget_positions() -> None:
-    """Forget what is known of all tables, so that their next reads are first ones."""
+    """Empty the cache of hidden rows, so that every table is read as if for the first time."""
     _memory.drop(lambda _: True)
 
 
 MOST_LOCAL_BYTES: Final = Limit(128 * 1024 * 1024)
-"""Bytes of files whose rows this process folds by itself."""
+"""Most bytes of files whose rows this process folds without Spark."""
 
 
 class ReadStrategy(Enum):
-    """How Spark reads; the value says it in words."""
+    """A way in which Spark reads; its value describes it in words."""
 
     SCAN = "a scan"
     KNOWN = "a scan that passes over rows by their places, which are known from a read before"
@@ -252,7 +255,7 @@ class ReadStrategy(Enum):
 
 @dataclass(frozen=True)
 class FoldPlan:
-    """How the files of a version are folded: the log with sidecar and runs, then the winners of these with the base.
+    """The plan of a fold of a version's files: log, sidecar and runs first, then their winners with the base.
 
     Attributes:
         splits: the version, with only the files that are folded.
@@ -275,12 +278,12 @@ class FoldPlan:
 
     @property
     def log(self) -> list[DataFile]:
-        """The log."""
+        """The files of the log."""
         return tiers(self.splits.files)[1]
 
     @property
     def strategy(self) -> ReadStrategy:
-        """How Spark reads the folded rows."""
+        """The way in which Spark reads the folded rows."""
         if self.spec.by_column:
             return ReadStrategy.BY_COLUMN
         if not self.base:
@@ -288,13 +291,13 @@ class FoldPlan:
         return ReadStrategy.BUCKETS if self.buckets else ReadStrategy.JOIN
 
     def in_buckets_by_arrow(self, count: int) -> bool:
-        """Return whether the base is Trinity's own, with this number of buckets."""
+        """Return True when Trinity wrote all of the base, in so many buckets, and the engine keeps rows whole."""
         whole = not self.spec.by_column and self.splits.native is None
         return whole and self.buckets == count and are_own(self.base)
 
     @property
     def not_local(self) -> NotLocal | None:
-        """Why the log is not folded by this process alone; None where it is."""
+        """Why this process does not fold the log without Spark; None if it does."""
         base, log = tiers(self.splits.files)
         files = [*self.splits.sidecar, *self.runs, *log]
         if not files:
@@ -306,19 +309,19 @@ class FoldPlan:
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """How the merged rows of a version are read.
+    """The plan of a merged read of a version.
 
     Attributes:
         splits: the version.
-        spec: its table's merge rules; None for a plain one.
-        files: those of the version that may hold a row that is asked for.
-        predicate: what rows are asked for; None for all. This process leaves the others out, and Spark what it may
-            below the fold.
+        spec: the table's merge rules; None for a plain table.
+        files: the files of the version that may hold a wanted row.
+        predicate: the condition that wanted rows meet; None for all rows. This process leaves all other rows out, Spark
+            only those that may be left out below the fold.
         key_filter: the predicate by which rows may be left out before they are folded; None to leave out none.
-        strategy: how Spark reads.
+        strategy: the way in which Spark reads.
         not_local: why this process cannot read without Spark; None when it can.
-        state: what is known of hidden rows; None where they are not left out by their positions.
-        fold: how Spark folds the files; None where there is nothing to fold.
+        state: the known hidden rows; None where hidden rows are not left out by their positions.
+        fold: the plan by which files are folded; None where there is nothing to fold.
     """
 
     splits: SplitSource
@@ -345,18 +348,18 @@ def plan_read(
 
     Args:
         splits: the version.
-        where: the condition by which rows are asked for. By its key columns files and rows may be left out below the
+        where: the condition that wanted rows meet. What it says of key columns may leave out files and rows below the
             fold (L9).
         timezone: returns Spark's session time zone; called only when a literal needs it.
         some_keys: True when the executor limits the read to some keys: a search would look up all keys.
         looks_keys_up: True when the executor may look up the keys that ``where`` lists, before it reads.
-        remembered: False for the plan of a first read, as if nothing were known of the version.
+        remembered: False for the plan of a first read, as if no hidden rows were in the cache.
     """
     definition = splits.definition
     spec = merge_spec(definition) if definition.keyed else None
     read = where if isinstance(where, Predicate) else Predicate.of(definition, where, timezone)
     predicate = None if isinstance(read, NotLocal) else read
-    # below the fold only key columns leave files out, but those also where the rest of the predicate cannot
+    # of a keyed table, only key columns may leave files out; they do so even where the whole predicate is no key filter
     files = prune(splits.files, predicate, definition.primary_key or None)
     key_filter = predicate if spec and predicate and predicate.filters_keys else None
     not_local = read if isinstance(read, NotLocal) else _not_local(splits, predicate)

@@ -1,4 +1,4 @@
-"""A predicate of a read, parsed once. Without one nothing here loads SQL's parser."""
+"""A predicate of a read, parsed once. The SQL parser is loaded only when there is a predicate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Where: TypeAlias = "str | exp.Expr"
 class Predicate:
     """A condition on a table's rows, given as Spark SQL over bare column names, or as its tree.
 
-    The zone of timestamps without zone, Spark's session time zone, is asked for only when there is one.
+    ``timezone`` returns Spark's session time zone. It is called only for a timestamp that is written without zone.
     """
 
     definition: TableDefinition
@@ -39,7 +39,7 @@ class Predicate:
     def of(
         cls, definition: TableDefinition, given: Where | None, timezone: Callable[[], str] = lambda: ""
     ) -> Predicate | NotLocal | None:
-        """Return the predicate of a text or tree; None without one, and why for a text that only Spark can read."""
+        """Return the predicate of a text or tree; None without one, a NotLocal for a text that only Spark parses."""
         if not given:
             return None
         if isinstance(given, str):
@@ -66,13 +66,13 @@ class Predicate:
 
     @cached_property
     def compiled(self) -> Compiled | NotLocal:
-        """The predicate over rows of the visible columns. Raises as :func:`compile_predicate`."""
+        """The predicate, compiled over rows of the visible columns. Raises as :func:`compile_predicate`."""
         from trinity.engine.expressions import Scope, compile_predicate
 
         return compile_predicate(self.tree, Scope.of(self.definition.visible), self.timezone)
 
     def stats_test(self, columns: frozenset[str] | None = None) -> StatsTest:
-        """Return a test of statistics that rejects no file with a matching row; ``columns``: only these are used."""
+        """Return a test of statistics that never rejects a file with a matching row; ``columns`` may limit it."""
         if columns not in self._stats_tests:
             from trinity.predicates.stats_tests import stats_test
 
@@ -94,7 +94,7 @@ class Predicate:
 
     @cached_property
     def filters_keys(self) -> bool:
-        """True where it may be applied below the fold: it names key columns alone, all of them stored as they are."""
+        """True when the predicate may be applied below the fold: it names only key columns, and none of type TIME."""
         from sqlglot import exp
 
         key = {k.lower() for k in self.definition.primary_key}

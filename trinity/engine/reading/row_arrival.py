@@ -28,14 +28,14 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 def with_stamp(rows: _Rows, stamp: int) -> _Rows:
-    """Return rows with this stamp where they have none."""
+    """Set the stamp of rows that have none."""
     index = rows.schema.get_field_index(STAMP)
     return rows.set_column(index, rows.schema.field(index), pc.fill_null(rows.column(STAMP), as_scalar(stamp)))
 
 
 @dataclass(frozen=True)
 class RowArrival:
-    """Tells by their stamps when row versions arrived, where the commits of their files do not.
+    """The arrival of a version's rows by their stamps, where the commits of their files do not tell it.
 
     Attributes:
         late: stamp -> commit number, of appends that were committed after a row change that did not see them.
@@ -49,13 +49,13 @@ class RowArrival:
 
     @classmethod
     def of(cls, splits: SplitSource, spec: MergeSpec) -> RowArrival | None:
-        """Return it for a version; None where the commits of its files order its rows."""
+        """Return the arrival of a version's rows; None where the commits of their files order them."""
         if not order_is_lost(splits):
             return None
         return cls(splits.definition.full_name, spec, splits.order.late, bool(splits.order.strangers))
 
     def with_moments(self, rows: _Rows, file: FileArrival) -> _Rows:
-        """Return rows of a file with the stamps that they count by, and with ``MOMENT``."""
+        """Add ``MOMENT`` to rows of a file, and set the stamps that are missing and known."""
         if file.stamp is not None:
             rows = with_stamp(rows, file.stamp)
         return rows.append_column(MOMENT, as_arrow(self._moments(rows.column(STAMP), file)))
@@ -74,20 +74,22 @@ class RowArrival:
         """Sort rows from file order into arrival order. They have ``MOMENT``.
 
         Raises:
-            TrinityError: BAD_DATA naming a key, as :meth:`check`, of an engine that folds all rows of a key.
+            TrinityError: BAD_DATA naming a key, as :meth:`check`, if the table's engine folds column by column.
         """
         index, keys = np.arange(len(rows)), list[np.ndarray]()
         if self.spec.by_column and ROW_KIND in rows.column_names:
-            # a key that a statement vacates and fills starts blank: its hard delete comes first
+            # if one statement deletes a key and inserts it again, the delete sorts first
             kinds = rows.column(ROW_KIND)
             keys.append(~where_true(pc.equal(kinds, as_scalar(StoredKind.DELETED, kinds.type))))
         rows = rows.take(as_arrow(np.lexsort((index, *keys, as_numpy(rows.column(MOMENT))))))
-        if self.spec.by_column:  # whose every row may count
+        if self.spec.by_column:  # every row may count, not the winner alone
             self.check(rows, np.arange(len(rows)))
         return rows
 
     def check(self, rows: pa.Table, winners: np.ndarray) -> None:
-        """Refuse winners that tie with a row which may have come before or after them; the rows are all row versions.
+        """Refuse winners that tie with a row that may have come before or after them.
+
+        ``rows`` are all row versions, ``winners`` are indices of some.
 
         Raises:
             TrinityError: BAD_DATA naming the first such key.
@@ -103,7 +105,7 @@ class RowArrival:
         moments, unstamped = as_numpy(rows.column(MOMENT)), as_numpy(pc.is_null(rows.column(STAMP)))
         stranger = unstamped & (moments > BEFORE)
         changed = ~unstamped & (moments >= 0) & (moments % 2 == 0)
-        placed = unstamped & (moments >= 0)  # by its file, which may have copied it: it too may be the winner
+        placed = unstamped & (moments >= 0)  # a copy, perhaps, which may be the winner, too
         compared = comparable(rows.select(dict.fromkeys((*self.spec.key, *self.spec.ordering))))
         tied = row_numbers(column.combine_chunks() for column in compared.columns)
         found: np.ndarray = changed & _in_any(stranger, tied) | placed & _in_any(changed, tied)

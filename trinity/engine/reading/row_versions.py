@@ -1,4 +1,4 @@
-"""The stored row versions of a table as a result, whoever reads them."""
+"""The stored row versions of a table as a result, read in this process or by Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trinity.target import Host
 
 
 def row_versions(session: Host, splits: SplitSource) -> Result:
-    """Return stored row versions with where each is, for ``log()``."""
+    """Return stored row versions, each with its file and position, for ``log()``."""
 
     def here(process: ThisProcess) -> Result | NotLocal:
         why = process.why_not_read([*splits.files, *splits.sidecar]) or why_not_files(splits)

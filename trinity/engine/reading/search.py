@@ -1,7 +1,7 @@
 """The stored rows that no merged read shows, of engines that keep rows whole (U1-U8, E2), found in Arrow.
 
-Such an engine shows of each key one stored row, or none. Which rows these are is decided by key, ordering columns and
-marks of deletion alone: by these each task folds the log, and looks its part of the base up.
+Such an engine shows one stored row of each key, or none. Key, ordering columns and marks of deletion alone decide
+which: with these each task folds the log, and looks up the log's keys in its part of the base.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ LOG: Final = 0
 _THREADS: Final = 8
 """Threads of a task that open files of the log: opening dominates the cost of a small file."""
 _ROWS_AT_ONCE: Final = 1 << 16
-"""Rows of small files of the log that are looked through as one."""
+"""Most rows of small files of the log that are searched together."""
 FEW_FILES: Final = Limit(4)
-"""Base files among which every key of the log is looked for sooner than it is hashed."""
+"""Number of base files up to which looking up all keys of the log in each costs less than hashing them to buckets."""
 _HEAD: Final = struct.Struct("<q")
 _KEPT_BYTES: Final = 256 * 1024 * 1024
-"""Bytes of key and ordering columns that searches in this process keep: the next commit's keys meet them, too."""
+"""Most bytes of key and ordering columns that this process caches, for the searches after further commits."""
 _kept: Final[Cache[tuple[str, pa.Schema], pa.Table]] = Cache(_KEPT_BYTES, lambda rows: int(rows.nbytes))
 Read = Callable[[str, pa.Schema, Sequence[str]], pa.Table]
 """Reads columns of a file, as :func:`~trinity.engine.reading.data_files.read_columns`."""
@@ -55,7 +55,7 @@ class SomeKeys(Protocol):
     """Keys to which a search is limited."""
 
     def lookup(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return positions of the rows that have one of them, ascending, and something of each key."""
+        """Return the positions, ascending, of the rows that have one of the keys, and an array that searches ignore."""
         ...
 
 
@@ -66,8 +66,8 @@ class SearchedFile:
     Attributes:
         number: identifies it in the fragments; :data:`SIDECAR` for a sidecar.
         rows: number of its rows, deleted ones too.
-        bucket: of a base file, the one whose keys it has.
-        partition: its values of the columns that are in file lists alone.
+        bucket: the bucket of a base file; None if the base has no buckets.
+        partition: the values of columns that are stored in file lists alone.
     """
 
     number: int
@@ -80,17 +80,19 @@ class SearchedFile:
 
     @classmethod
     def of(cls, number: int, file: DataFile, *, bucketed: bool = False) -> SearchedFile:
-        """Return a file under a number; its bucket only where all base files have one."""
+        """Return a file under a number, with its bucket if ``bucketed``: all base files then have one."""
         bucket = file.bucket.index if file.bucket and bucketed else None
         return cls(number, file.path, rows_in(file), FileArrival.of(file), file.deletes, bucket, file.partition)
 
 
 @dataclass(frozen=True)
 class FoldedLog:
-    """The log by itself, and its distinct keys.
+    """The log, folded without the base.
 
     Attributes:
-        winners: the winning row of each key, by its number.
+        log: its row versions, in arrival order.
+        keys: its distinct keys.
+        winners: the winning row of each key, by the key's number.
         parts: bucket -> the numbers of its keys; empty where that spares no work.
     """
 
@@ -102,15 +104,15 @@ class FoldedLog:
 
 @dataclass(frozen=True)
 class Search:
-    """The task: its pages have the numbers of the base files that it looks at, and :data:`LOG` for the log by itself.
+    """The task of a search. The pages that it takes have numbers of base files, and :data:`LOG` for the log itself.
 
     Attributes:
         storage: key, ordering columns and marks of deletion as they are stored.
-        earlier: sidecar and log whose superseded rows are known but for keys of ``later``; in arrival order.
-        later: further log, in arrival order; it comes after ``earlier``.
-        only: keys among which alone superseded rows are looked for; None for all.
-        files_stay: False where another file may come under the name of one that is gone.
-        arrival: tells when rows arrived; None where the order of the files is theirs.
+        earlier: files of sidecar and log, in arrival order, whose hidden rows are known but for keys of ``later``.
+        later: the files of the log after them, in arrival order.
+        only: the keys to which the search is limited; None for all.
+        files_stay: False where another file may get the name of a removed one.
+        arrival: the arrival of rows by their stamps; None where rows arrived in the order of their files.
     """
 
     spec: MergeSpec
@@ -124,7 +126,7 @@ class Search:
     arrival: RowArrival | None = None
 
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-        """Search some files; fragments are read by :func:`decode_bitmaps`.
+        """Search some files, and return fragments, which :func:`decode_bitmaps` reads.
 
         Raises:
             TrinityError: BAD_DATA naming a file that cannot be read.
@@ -133,7 +135,7 @@ class Search:
         return self.found(self.folded(len(wanted)), wanted)
 
     def folded(self, files: int, read: Read = read_columns) -> FoldedLog:
-        """Fold the log alone, for a search of ``files`` base files. Raises BAD_DATA for a file that cannot be read."""
+        """Fold the log, for a search of so many base files. Raises BAD_DATA for a file that cannot be read."""
         log = self._log(read)
         keys, won = winners(self.spec, taking_part(self.spec, log))
         if self.arrival is not None:
@@ -171,7 +173,7 @@ class Search:
         return rows if self.arrival is None else self.arrival.with_moments(rows, file)
 
     def _in_arrival_order(self, files: Sequence[pa.Table]) -> pa.Table:
-        """Put the rows of files that are in order into the order in which they arrived, and number them."""
+        """Concatenate rows of files, which are in order, sort them by stamps if need be, and number them by arrival."""
         rows = pa.concat_tables(files).combine_chunks()
         if self.arrival is not None:
             rows = self.arrival.in_order(rows)
@@ -232,7 +234,7 @@ class _RowPositions:
 
 
 def _in_groups(files: Sequence[SearchedFile], at_once: int) -> Iterator[Sequence[SearchedFile]]:
-    """Yield consecutive files together as long as they are few and small."""
+    """Group consecutive files: at most ``at_once`` in a group, and few rows, unless one file has more."""
     group, rows = list[SearchedFile](), 0
     for file in files:
         if group and (len(group) == at_once or rows + file.rows > _ROWS_AT_ONCE):
@@ -249,7 +251,7 @@ def _placed(rows: pa.Table, files: np.ndarray, positions: np.ndarray) -> pa.Tabl
 
 
 def _losing_rows(log: pa.Table, winners: pa.Table) -> _RowPositions:
-    """Return the row versions that win no key, or delete the row."""
+    """Return the row versions of the log that win no key, or delete it."""
     live = winners.filter(pc.invert(winners.column(DELETED)))
     gone = np.ones(len(log), bool)
     gone[as_numpy(live.column(ARRIVAL))] = False
@@ -257,7 +259,7 @@ def _losing_rows(log: pa.Table, winners: pa.Table) -> _RowPositions:
 
 
 def _fragments(found: Sequence[_RowPositions], files: Sequence[SearchedFile]) -> list[bytes]:
-    """Return a number and the words of its bits for each file that has a row to leave out."""
+    """Return a fragment for each file that has a row to leave out: the file's number, and its bitmap."""
     if not found:
         return []
     numbers, positions = np.concatenate([f.files for f in found]), np.concatenate([f.positions for f in found])
@@ -283,7 +285,7 @@ def search_in_process(search: Search, threads: int) -> list[bytes]:
 
 
 def log_winners(fold: FoldPlan) -> pa.Table | NotLocal:
-    """Return the winner of each key of log, sidecar and runs, as of the executors of reads."""
+    """Return the winner of each key of log, sidecar and runs, for :meth:`LocalExecutor.log_winners`."""
     if fold.not_local is not None:
         return fold.not_local
     splits = fold.splits
@@ -304,17 +306,17 @@ def kept_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Tabl
 
 
 def _kept_as(path: str, storage: pa.Schema, names: Sequence[str]) -> tuple[str, pa.Schema]:
-    """Return the key of columns that are kept, without metadata of the schema, which are hashed and not compared."""
+    """Return the cache's key for columns, without metadata of the schema: Arrow hashes and does not compare them."""
     return path, pa.schema([storage.field(name) for name in names])
 
 
 def forget_columns() -> None:
-    """Forget the columns of all files, so that the next search reads them anew."""
+    """Empty the cache of columns, so that the next search reads all files."""
     _kept.drop(lambda _: True)
 
 
 def decode_bitmaps(fragments: Iterable[bytes]) -> dict[int, np.ndarray]:
-    """Return number of a file -> the words of its bits, of the fragments of all tasks."""
+    """Return number of a file -> its bitmap, from the fragments of all tasks."""
     found: dict[int, np.ndarray] = {}
     for fragment in fragments:
         [number] = _HEAD.unpack_from(fragment)

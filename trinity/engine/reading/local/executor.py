@@ -1,4 +1,4 @@
-"""Executes plans of reads as Arrow data in this process: no Spark, no JVM."""
+"""The execution of plans of reads as Arrow data in this process: no Spark, no JVM."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from trinity.storage.parquet_files import reporting_unreadable_file, rows_in, st
 
 @dataclass(frozen=True)
 class LocalExecutor:
-    """Executes plans in this process, those whose ``not_local`` is None, for the visible columns that are wanted."""
+    """The executor of reads in this process, of plans whose ``not_local`` is None; ``columns`` are the wanted ones."""
 
     columns: Sequence[Column] = ()
 
     def rows(self, plan: ReadPlan) -> Iterator[pa.RecordBatch] | NotLocal:
-        """Return the rows that are asked for in their logical types, in no order.
+        """Return the wanted rows in their logical types, in no order.
 
-        Row groups are read side by side, and few ahead of what is taken: so memory stays bounded.
+        Row groups are read in parallel, and only a few ahead of the consumer, so that memory stays bounded.
 
         Raises:
             TrinityError: BAD_DATA naming a corrupt or missing file; and, as rows are taken, what the predicate raises.
@@ -75,17 +75,17 @@ def _search(search: Search, _table: str) -> list[bytes]:
 
 
 _ROWS_BY_PAGE: Final = 10_000
-"""Rows of a file that are read whole sooner than its page index is."""
+"""Number of rows from which on a file's page index is used: a file with fewer is read faster as a whole."""
 
 
 def _rows(selection: Selection, file: DataFile, left: np.ndarray | None, group: int | None) -> list[pa.RecordBatch]:
-    """Read a row group of a file, or all that may hold rows that are asked for; ``left`` as of ``rows_left()``."""
+    """Read a row group of a file, or, for None, all that may hold wanted rows. ``left`` is from ``rows_left()``."""
 
     def wanted(footer: pq.FileMetaData) -> list[int]:
         return selection.row_groups(file, footer) if group is None else [group]
 
     found = []
-    # a bucket is asked for few large parts sooner than for many small ones
+    # an object store returns few large parts faster than many small ones
     by_page = selection.predicate is not None and rows_in(file) >= _ROWS_BY_PAGE and Location.of(file.path).on_disk
     rows_wanted = partial(selection.rows_by_page, file, left) if by_page else None
     storage = in_file(selection.storage, file.partition)

@@ -1,7 +1,7 @@
 """Reads of tables whose engine folds column by column (partial-update, aggregation), by this process.
 
-Only keys of the log are folded, with their base rows, or with what the sidecar has of them (E3). All other base
-rows are merged rows as they are, and pass by.
+Only keys of the log are folded, with their base rows, or with the row versions that the sidecar has of them (E3). All
+other base rows are merged rows already, and are returned as they are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_f
 
 
 def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the merged rows, some columns in storage form, in no order; what is kept are the rows of the log's keys.
+    """Yield the merged rows in no order, with some columns in storage form. Memory holds all rows of the log's keys.
 
     Raises:
         TrinityError: BAD_DATA naming a corrupt or missing file; NUMERIC_VALUE_OUT_OF_RANGE naming column and key (A4).
@@ -49,8 +49,8 @@ def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBat
         if file.path not in touched:
             return list(live_pages(file, wanted, group))
         others, matching = keys.split(live_pages(file, storage, group))
-        if not fold.spec.keeps_history:  # else the sidecar has what they were folded from
-            earlier.extend(matching)  # of each key there is one row in the base, so that their order is no matter
+        if not fold.spec.keeps_history:  # else the sidecar has the versions of which they are the fold
+            earlier.extend(matching)  # in any order: a key has one row in the base
         return [page.select(columns) for page in others]
 
     yield from in_threads(partial(split, file, group) for file in base for group in _groups(file))
@@ -60,7 +60,7 @@ def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBat
 
 @dataclass(frozen=True)
 class FoldedKeys:
-    """The log of a version, whose rows are in arrival order, and whose keys are folded, or others that are given."""
+    """The log of a version, in arrival order, and the keys to fold: those of the log, unless ``given`` has others."""
 
     fold: FoldPlan
     storage: pa.Schema
@@ -84,7 +84,7 @@ class FoldedKeys:
         if arrival is not None:
             log = arrival.in_order(log).select(storage.names)
         unfolded = folded_first(log, fold.spec)
-        # the sidecar has what the rows that are left out were folded from
+        # keys of rows that are left out are folded, too: the sidecar has their versions
         keys = Keys.of(log, fold.spec.key)[0] if len(unfolded) < len(log) else None
         return cls(fold, storage, unfolded, keys)
 
@@ -94,7 +94,7 @@ class FoldedKeys:
         return Keys.of(self.log, self.fold.spec.key)[0] if self.given is None else self.given
 
     def split(self, pages: Iterable[pa.RecordBatch]) -> tuple[list[pa.RecordBatch], list[pa.Table]]:
-        """Return (rows whose keys are not folded, those whose are)."""
+        """Split pages into (rows whose keys are not folded, rows whose keys are)."""
         others, matching = list[pa.RecordBatch](), list[pa.Table]()
         for page in pages:
             positions = as_arrow(self.keys.lookup(pa.Table.from_batches([page]))[0])
@@ -107,14 +107,17 @@ class FoldedKeys:
         return others, matching
 
     def sidecar_rows(self) -> list[pa.Table]:
-        """Return what the sidecar has of the folded keys, in arrival order."""
+        """Return one table, the sidecar's row versions of the folded keys, in arrival order; none without a sidecar."""
         placed = self.storage.append(pa.field(ARRIVAL, pa.int64()))
         matching = [rows_of_keys(file, placed, self.keys)[0] for file in self.fold.splits.sidecar]
         return [pa.concat_tables(matching).sort_by(ARRIVAL).select(self.storage.names)] if matching else []
 
 
 def folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
-    """Put rows of the log that a compaction folded, and left there for a value out of range, before the others (A4)."""
+    """Put rows of the log that are the fold of others before all other rows; drop them if the sidecar has the others.
+
+    A compaction leaves such a row in the log for a value out of range (A4); another engine may also rewrite it there.
+    """
     if ROW_KIND not in log.column_names:
         return log
     kinds = log.column(ROW_KIND)

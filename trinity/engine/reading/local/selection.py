@@ -1,4 +1,4 @@
-"""The rows and columns that are asked for, taken out of pages in storage form, in threads, and as users see them."""
+"""The selection of wanted rows and columns from pages in storage form, in threads, and in the form that users see."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _T = TypeVar("_T")
 
 
 def in_threads(parts: Iterable[Callable[[], list[_T]]]) -> Iterator[_T]:
-    """Yield what some parts return, in their order. Raises what they raise."""
+    """Run parts in threads, and yield the items that they return, in order. Raises what they raise."""
     threads = pa.cpu_count()
     for found in results_ahead(parts, threads, threads):
         yield from found
 
 
 def to_user_columns(page: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch:
-    """Return a page under the names and in the logical types of some columns."""
+    """Convert a page to the names and the logical types of some columns."""
     shown = pa.schema([c.to_arrow() for c in columns])
     arrays = [cast_array(a, f.type, f"column '{f.name}'", "UTC") for f, a in zip(shown, page.columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=shown)
@@ -53,11 +53,11 @@ _NOTHING: Final = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class Selection:
-    """Columns of the rows for which a predicate is true.
+    """The selection of some columns, in rows for which a predicate is true.
 
     Attributes:
-        columns: those that are read: the wanted ones, then those that only the predicate needs.
-        names: the names of the wanted ones.
+        columns: the columns to read: the wanted ones, then those that only the predicate needs.
+        names: the names of the wanted columns.
     """
 
     columns: Sequence[Column]
@@ -75,18 +75,18 @@ class Selection:
         return cls(columns, [c.name for c in wanted], pa.schema([stored[c] for c in columns]), predicate)
 
     def shown(self, page: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the selection out of a page with the stored columns. Raises what the predicate raises for a row."""
+        """Return the selection from a page in storage form. Raises what the predicate raises for a row."""
         rows = to_user_columns(page, self.columns)
         holds = self.holds(rows)
         return (rows if holds is None else rows.filter(holds)).select(self.names)
 
     def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray | None:
-        """Return where the predicate is true for rows with its columns as users see them; None without one."""
+        """Evaluate the predicate on rows that have its columns as users see them; None without a predicate."""
         return None if self.predicate is None else self._condition.evaluate(rows)
 
     @property
     def _condition(self) -> Compiled:
-        """The predicate, where there is one: this process reads with no other."""
+        """The compiled predicate. There must be one, which this process evaluates."""
         assert self.predicate is not None
         assert not isinstance(self.predicate.compiled, NotLocal)
         return self.predicate.compiled
@@ -103,7 +103,7 @@ class Selection:
             return self.row_groups(file, parquet_footer(file.path))
 
     def row_groups(self, file: DataFile, footer: pq.FileMetaData) -> list[int]:
-        """Return the row groups of a file that may hold such rows, by their statistics."""
+        """Return the row groups of a file that may hold matching rows, by their statistics."""
         if self.predicate is None:
             return list(range(footer.num_row_groups))
         names = {stored_name(self.storage, c.name): c.name for c in self.columns}
@@ -116,9 +116,12 @@ class Selection:
     def rows_by_page(
         self, file: DataFile, left: np.ndarray | None, in_file: pa.Schema, group: PagedGroup, first: int
     ) -> np.ndarray | None:
-        """Return such rows of a row group by the pages of the predicate's columns; None where these are most of them.
+        """Return the matching rows of a row group, found by pages of the predicate's columns.
 
         Listed keys are looked for in all pages, if need be.
+
+        Returns:
+            positions in the row group; None where most pages may match, so that all rows are to be read.
         """
         rows = self._in_pages(in_file, group)
         if rows is None and self._listed_keys is None:
@@ -132,7 +135,7 @@ class Selection:
         if page is None:
             return None
         shown = to_user_columns(page, [self.columns[n] for n in needed])
-        if self._listed_keys is not None:  # they are soon found in a sorted file
+        if self._listed_keys is not None:  # cheaper than the predicate in a sorted file
             positions, _ = self._listed_keys.lookup(pa.Table.from_batches([shown]))
             rows, shown = rows[positions], shown.take(as_arrow(positions))
         holds = self._condition.evaluate(shown)
@@ -141,12 +144,12 @@ class Selection:
 
     @cached_property
     def _listed_keys(self) -> Keys | None:
-        """The keys of all such rows, where the predicate lists them."""
+        """The keys of all matching rows, if the predicate lists them; else None."""
         listed = None if self.predicate is None else self.predicate.listed_keys
         return None if listed is None else Keys.of(listed, listed.column_names)[0]
 
     def _in_pages(self, in_file: pa.Schema, group: PagedGroup) -> np.ndarray | None:
-        """Return the rows in whose pages such rows may be, by their bounds; None where these are most rows."""
+        """Return the rows in whose pages matching rows may be, by the pages' bounds; None where these are most rows."""
         pages = {}
         for column, name in zip(self.columns, columns_in(in_file, self.storage), strict=True):
             found = group.column(name) if name and column.name in self._condition.fields else None
@@ -165,7 +168,7 @@ class Selection:
 
     @deep_recursion()
     def _may_hold_rows(self, parts: Sequence[Mapping[str, ColumnStats]]) -> list[int]:
-        """Return the numbers of the parts of a file that may hold such rows, by their statistics."""
+        """Return the numbers of the parts of a file that may hold matching rows, by their statistics."""
         assert self.predicate is not None
         test = self.predicate.stats_test()
         return [number for number, stats in enumerate(parts) if test(stats)]

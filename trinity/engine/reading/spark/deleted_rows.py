@@ -1,10 +1,10 @@
 """Scans without the rows that are deleted by position (R1): a bit test on the position of each row.
 
-The bits of all files of a scan are one array of BIGINT, which Spark has from a scalar subquery: a literal the planner
-would hash and print. The array begins with a hash table from the last bits of a file's size to its first word:
-comparing a number is much cheaper than comparing a name, and dividing one is not cheap either. Files whose sizes
-collide are in a second table, keyed by a hash of the name. Rows of files without bits get an index past the end, where
-the array yields NULL: each mention of the array costs the planner milliseconds.
+The bits of all files of a scan are one array of BIGINT, which a scalar subquery returns: a literal the planner would
+hash and print. The array begins with a hash table, from the last bits of a file's size to the index of its first word:
+a number compares much faster than a name, and its last bits cost less than a division. Files whose sizes collide are in
+a second table, keyed by a hash of the name. Rows of files without bits get an index past the end, where the array
+yields NULL; a condition for them would mention the array again, and each mention costs the planner milliseconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NAME: Final = "name"
 _HASHES: Final = 1 << 30
 _TABLES: Final = (1 << 10, 1 << 14, 1 << 18)
-"""Lengths of a table. They are few, because for each number in a plan Spark compiles the scan anew."""
+"""Lengths that a table may have. They are few, since Spark compiles the scan anew for each other number in its plan."""
 
 
 def without_deleted(
@@ -39,7 +39,7 @@ def without_deleted(
 ) -> DataFrame:
     """Return the rows of a scan of Parquet files, but for those that are deleted by position, or hidden.
 
-    The scan has its ``_metadata``; order and buckets stay.
+    The rows must have ``_metadata``. Their order and buckets stay.
 
     Raises:
         TrinityError: BAD_DATA naming a file of deleted rows that is missing or corrupt.
@@ -61,7 +61,7 @@ class _Table(NamedTuple):
 
     @classmethod
     def of(cls, numbers: np.ndarray, lengths: Sequence[int]) -> _Table:
-        """Return the shortest one without collisions of different numbers, or the longest."""
+        """Return the shortest table in which different numbers do not collide, or else the longest."""
         if not len(numbers):
             return cls(np.zeros(0, np.int64), 0, np.zeros(0, bool))
         distinct = len(np.unique(numbers))
@@ -78,13 +78,13 @@ class _Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Bits:
-    """The array of a scan.
+    """The array of a scan, and the lengths of its parts.
 
     Attributes:
-        words: both tables, then bits of files. A table's slot holds the index of a file's first word; NULL for a
+        words: both tables, then the bits of files. A table's slot holds the index of a file's first word; NULL for a
             collision.
-        sizes: length of the table by the files' sizes.
-        names: length of the second one, by hashes of names, for files that collide in the first.
+        sizes: length of the first table, by the sizes of files.
+        names: length of the second table, by hashes of names, for files that collide in the first.
         named: file name -> index of the first word, for files with bits that collide in both.
     """
 
@@ -99,7 +99,7 @@ def bits_of(
     hidden: Mapping[str, np.ndarray] = NOTHING_HIDDEN,
     lengths: Sequence[int] = _TABLES,
 ) -> Bits:
-    """Return the array for a scan of files, with the rows that it leaves out; its tables have two of the lengths."""
+    """Return the array for a scan of files, with the rows that it leaves out. Each table has one of the lengths."""
     sizes = _Table.of(np.array([f.size for f in files], np.int64), lengths)
     others = list(compress(files, sizes.shared))
     hashed = pa.table({_NAME: pa.array([f.name for f in others], pa.string())})
@@ -113,7 +113,10 @@ def bits_of(
 def _laid_out(
     files: Sequence[DataFile], hidden: Mapping[str, np.ndarray], first: int
 ) -> tuple[dict[str, int], np.ndarray]:
-    """Return (path -> index of the first word of its file, the end for one without; all words from an index on)."""
+    """Return (path -> index of the file's first word, the end for a file without bits; all words of the files).
+
+    The words begin at the index ``first`` of the array.
+    """
     starts, parts, end = dict[str, int](), [np.zeros(0, np.int64)], first
     for file in files:
         if has_left_out(file, hidden):
@@ -124,7 +127,7 @@ def _laid_out(
 
 
 def _stays(bits: Bits) -> str:
-    """Return the predicate, as text: each function that Python calls is several calls into the JVM."""
+    """Return the predicate as text: each function that Python calls instead costs several calls into the JVM."""
     slots = [f"get({BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
     if bits.names:
         slots.append(f"get({BITS}, {bits.sizes} + (hash(_metadata.file_name) & {bits.names - 1}))")

@@ -1,4 +1,4 @@
-"""Executes plans of reads as DataFrames of Spark."""
+"""The execution of plans of reads as DataFrames of Spark."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _log: Final = logger("trinity.reading")
 
 @dataclass(frozen=True)
 class SparkExecutor:
-    """Executes plans by Spark.
+    """The executor of reads by Spark.
 
     Attributes:
-        keys: values of some key columns under their names: rows with other keys are left out before they are folded;
-            None to leave out none.
-        few: whether these keys are known to be few enough for every task to hold.
+        keys: values of some key columns under their names: rows with other values are left out before the fold; None
+            to leave out none.
+        few: True when the keys are known to be few enough to be broadcast.
     """
 
     spark: SparkSession
@@ -61,9 +61,9 @@ class SparkExecutor:
     def winners(self, fold: FoldPlan, key_filter: Predicate | None = None) -> DataFrame:
         """Return the winning version of every key in storage form, with ``DELETED`` (True for a deleted key).
 
-        Of engines that keep rows whole also with ``SINCE``. The log is folded by itself, then joined with the base by a
-        full outer sort-merge join. The base is read once, and with one sorted file per bucket neither exchanged nor
-        sorted.
+        For engines that keep rows whole there is ``SINCE``, too: the log is folded first, and then joined with the base
+        by a full outer sort-merge join. The base is read once, and with one sorted file per bucket neither exchanged
+        nor sorted.
         """
         splits, spec = fold.splits, fold.spec
         if spec.by_column:
@@ -88,9 +88,10 @@ class SparkExecutor:
         return newest_versions(versions, spec, splits.storage)
 
     def search(self, search: Search, table: str) -> list[bytes] | None:
-        """Return the fragments of a search: by a job, or by this process where that is all that there is of Spark.
+        """Run a search as a Spark job, or in this process if Spark runs within it, and return the fragments.
 
-        None for a job that fails: a join needs no Python on executors. Errors of this process are those of the read.
+        None for a job that fails: the read is then a join, which needs no Python on Spark's executors. Errors of a
+        search in this process are raised.
         """
         tasks = min(parallelism(self.spark), len(search.base) + 1)
         if runs_in_process(self.spark):
@@ -102,7 +103,7 @@ class SparkExecutor:
             return None
 
     def _rows_of_keys(self, rows: DataFrame, key_filter: Predicate | None) -> DataFrame:
-        """Leave out the rows of keys that are not asked for."""
+        """Leave out the rows of unwanted keys, by the key filter and by ``keys``."""
         if key_filter is not None:
             definition = key_filter.definition
             rows = with_char(rows, map(definition.column, definition.primary_key)).where(key_filter.text)

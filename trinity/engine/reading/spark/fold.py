@@ -1,4 +1,4 @@
-"""The fold of whole rows in Spark: the winners of the log, and what comes of them with the base (U1-U8, E2)."""
+"""The fold of whole rows in Spark: the winners of the log, and their join with the base (U1-U8, E2)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def without_null_keys(versions: AnyRows, splits: SplitSource, spec: MergeSpec) -
 
 
 def join_with_base(base: DataFrame, newest: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
-    """Return the winning version of every key, of base rows in storage form and what :func:`newest_versions` yields."""
+    """Return the winning version of every key among base rows in storage form and :func:`newest_versions`."""
     matched = " AND ".join(f"b.{quoted(k)} = l.{quoted(k)}" for k in spec.key)
     both = base.alias("b").join(newest.alias("l").hint("merge"), F.expr(matched), "full_outer")
-    # decided once, then used by every column
+    # a column of its own, so that it is decided once and not for every column
     both = both.selectExpr("*", f"l.{quoted(spec.key[0])} IS NULL OR {beats(spec, 'b', 'l')} AS {BASE_WINS}")
     columns = [f"CASE WHEN {BASE_WINS} THEN b.{name} ELSE l.{name} END AS {name}" for name in _stored(storage)]
     deleted = f"NOT {BASE_WINS} AND coalesce(l.{DELETED}, false) AS {DELETED}"

@@ -1,6 +1,6 @@
-"""Facts about a version's fold by the bounds of its files: order and sums that fit into a BIGINT.
+"""Fold orders and sums that fit into a BIGINT, by the bounds of a version's files.
 
-A hash aggregation keeps a BIGINT; of the pair (sequence, fold order) Spark makes a struct, by which it has to sort.
+Spark aggregates by a BIGINT with a hash table. By a struct (sequence, fold order) it would have to sort.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _NUMBERS: Final = {
 
 
 def packed_orders(splits: SplitSource, spec: MergeSpec) -> dict[int, str]:
-    """Number of a sequence group -> Spark SQL: its fold order as one BIGINT, NULL for rows that take no part (G2).
+    """Return number of a sequence group -> Spark SQL for its order as one BIGINT, NULL for rows that take no part (G2).
 
-    Groups are skipped when sequence and row position may exceed 63 bits, or when a file lacks the bounds.
+    Groups are left out when sequence and row position may exceed 63 bits, or when a file lacks the bounds.
     """
     log = tiers(splits.files)[1]
-    # the order of these is not the position in a file
+    # in these cases the fold order is not made of the file's number and the row's position
     if not log or spec.ordering or splits.sidecar or splits.native is not None or not all(f.rows for f in log):
         return {}
     if order_is_lost(splits):
@@ -62,7 +62,10 @@ def _packed(group: SequenceGroup, splits: SplitSource, log: list[DataFile]) -> s
 
 
 def _part(splits: SplitSource, column: str) -> tuple[str, int] | None:
-    """Return (Spark SQL, bits): a column's value as a number from 1 on, 0 for NULL, which is smaller than all."""
+    """Return Spark SQL for a column's value as a number from 1 on, or 0 for NULL, and the bits that it needs.
+
+    None if the type is not packed, or a file lacks bounds.
+    """
     number = _NUMBERS.get(splits.definition.column(column).type)
     bounds = _bounds(splits.files, column) if number else None
     if number is None or bounds is None:

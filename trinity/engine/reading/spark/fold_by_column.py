@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *, ordered: bool = False) -> DataFrame:
     """Return the row versions to be folded, with :data:`~trinity.hidden.ARRIVAL`: base, sidecar and log.
 
-    The arrival is the true one where the fold needs it, or that is asked for.
+    The arrival is the true one if the fold needs it, or ``ordered``.
     """
     # not by buckets: Spark 4.1 believes a union of such rows to be partitioned by key, and then folds halves of a key
     base = needed_base(splits, spec)
@@ -51,14 +51,14 @@ def later_versions(spark: SparkSession, splits: SplitSource, spec: MergeSpec, *,
 
 
 def union_with_base(base: DataFrame | None, later: DataFrame, splits: SplitSource, spec: MergeSpec) -> DataFrame:
-    """Return the row versions to be folded, of base rows in storage form and what :func:`later_versions` yields."""
+    """Return the row versions to be folded: base rows in storage form, and :func:`later_versions`."""
     if base is not None:
         base = base.selectExpr("*", f"CAST(NULL AS BIGINT) AS {SINCE}")
     return with_base(later, base, splits, spec)
 
 
 def with_carried(rows: AnyRows, splits: SplitSource) -> AnyRows:
-    """Return rows that say which columns they carry; rows of other engines carry all of them (P1)."""
+    """Add the column that tells a row's carried columns where it lacks: rows of other engines carry all (P1)."""
     return rows.selectExpr("*", f"CAST(NULL AS STRING) AS {CARRIED}") if splits.definition.external else rows
 
 
@@ -80,8 +80,10 @@ def with_base(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: Me
 
 
 def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
-    """Order base rows that another engine rewrote into the log first; drop them where the base is not folded."""
-    # such rows are found by their kind
+    """Put rows of the log that are the fold of others, which have a row kind of their own, before all other rows.
+
+    They are base rows that another engine rewrote into the log, say. Where the base is not folded they are dropped.
+    """
     is_folded = f"{ROW_KIND} <=> {StoredKind.FOLDED}"
     if spec.keeps_history:
         return rows.where(f"NOT ({is_folded})")
@@ -97,30 +99,30 @@ def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
 
 
 def column_fold(splits: SplitSource, spec: MergeSpec, *, pack: bool = True) -> ColumnFold:
-    """Return the fold; ``pack`` makes use of the files' bounds, which a view's readers could make no sense of."""
+    """Return the fold. ``pack`` uses the files' bounds, which would make the text of a view hard to understand."""
     carried, kinds = _may_have(splits, CARRIED), _may_have(splits, ROW_KIND)
     fold = ColumnFold(splits.definition, spec, omits=carried, hard_deletes=kinds)
     return replace(fold, orders=packed_orders(splits, spec), small=small_sums(splits, spec)) if pack else fold
 
 
 def unsupported(splits: SplitSource, spec: MergeSpec, dialect: str) -> dict[str, str]:
-    """Return column -> its function, for functions that a merge view in a dialect cannot have."""
+    """Return column -> its aggregate function, for functions that the dialect of a merge view lacks."""
     return ColumnFold(splits.definition, spec).not_in(dialect)
 
 
 def _may_have(splits: SplitSource, column: str) -> bool:
     """Return False when the statistics say that a hidden column is NULL in every row of the log."""
-    if splits.definition.external:  # which has none
+    if splits.definition.external:  # it has no hidden columns
         return False
     known = [(file, file.stats.get(column)) for file in tiers(splits.files)[1]]
     return bool(splits.sidecar) or not all(stats is not None and stats.nulls == file.rows for file, stats in known)
 
 
 def register_bitmap_unions(spark: SparkSession, spec: MergeSpec) -> None:
-    """Make the unions that a table's functions need known to Spark."""
+    """Register in Spark the functions that unite bitmaps, as far as a table's aggregate functions need them."""
     from pyspark.sql.pandas.functions import arrow_udf
 
-    make: Any = arrow_udf  # its type hints know no function of arrays
+    make: Any = arrow_udf  # its type hints lack functions of arrays
     for name in {f.name for f in spec.functions.values()} & set(BITMAP_UNIONS):
         spark.udf.register(BITMAP_UNIONS[name], make(_union(name), "binary"))
 

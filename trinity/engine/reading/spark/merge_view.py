@@ -34,7 +34,7 @@ from trinity.storage.parquet_files import parquet_schema
 from trinity.syntax.quoting import quoted, text_literal
 
 _MOST_ROWS: Final = 1_000_000
-"""So many deleted rows a view names by itself, where the format has them in files that no dialect reads."""
+"""Most deleted rows that a view lists itself, where the format keeps them in files that no dialect reads."""
 _PATTERN: Final = re.compile(r"([\[*?])")
 """Characters that DuckDB expands in a path, and reads as themselves within brackets."""
 
@@ -45,7 +45,7 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
     Dialects are ``duckdb`` and ``spark``.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for another dialect, for a function that cannot be said in it, or for files that the
+        TrinityError: NOT_SUPPORTED for another dialect, for a function that the dialect lacks, or for files that the
             format's own reader has to read; BAD_DATA naming a file that is missing or corrupt.
     """
     read = _READS.get(dialect.lower())
@@ -82,7 +82,7 @@ def _refuse_unreadable(splits: SplitSource) -> None:
 
 
 def _merges(splits: SplitSource) -> bool:
-    """Return False where the rows of the files are the rows of the table: there is no log."""
+    """Return True when row versions must be merged; without a log the rows of the files are those of the table."""
     return splits.definition.keyed and bool(tiers(splits.files)[1])
 
 
@@ -100,7 +100,7 @@ def _versions_by_column(scans: _Scans, splits: SplitSource, spec: MergeSpec, dia
     _refuse_unsupported(splits, spec, dialect)
     rows = without_null_keys(scans.ordered(tiers(splits.files)[1], splits, spec), splits, spec)
     rows = by_column.with_carried(rows, splits)
-    if splits.sidecar:  # whose rows are several of a key, and so know their arrival
+    if splits.sidecar:  # it has several rows of a key, and so stores their arrival
         sidecar_columns = splits.storage.append(pa.field(ARRIVAL, pa.int64()))
         rows = rows.unionByName(scans.rows(splits.sidecar, sidecar_columns))
     base = by_column.needed_base(splits, spec)
@@ -131,8 +131,8 @@ class _Source:
 
     Attributes:
         columns: Spark SQL over the files for each column of the storage schema.
-        legacy: columns that are instants, and stored as INT96, which does not say so.
-        placed: whether the rows have commit and arrival.
+        legacy: columns of instants that are stored as INT96, a type that does not tell instants from local times.
+        placed: True when the rows have commit and arrival.
         files: the files, each with the arrival of its first row.
     """
 
@@ -144,7 +144,10 @@ class _Source:
 
 
 class _Scans:
-    """The files that a view reads. Those of others come in arrival order, and without their partition values."""
+    """The files that a view reads. ``foreign`` files, of another engine, are given in arrival order.
+
+    They lack their partition values, which the view adds as constants.
+    """
 
     def __init__(self, *, foreign: bool) -> None:
         self.sources: list[_Source] = []
@@ -153,7 +156,7 @@ class _Scans:
     def rows(self, files: Sequence[DataFile], storage: pa.Schema, *, placed: bool = False) -> SqlRows:
         """Return the rows of some files in storage form; placed ones have :data:`~trinity.hidden.ARRIVAL`.
 
-        Base and sidecar come before the log; among themselves their order does not matter, no key being in two of them.
+        Base and sidecar come before the log. Their own order does not matter, since no key is in two of their files.
         """
         sources = self._by_column_names(files, storage, placed)
         dtypes = [(field.name, _kind(field)) for field in storage]
@@ -171,7 +174,7 @@ class _Scans:
         return files if self._foreign else sorted(files, key=arrival_order)
 
     def _by_column_names(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
-        """Return the files by what they call their columns, which ALTER TABLE may have changed between two of them."""
+        """Group files by the names and types of their columns, which ALTER TABLE may have changed in between."""
         found: dict[tuple[tuple[str, ...], ...], _Source] = {}
         for index, file in enumerate(self._in_order(files)):
             schema = _schema(file)
@@ -206,7 +209,7 @@ def _columns(
     """
     names = columns_in(file, storage)
     if values is not None and not any(FIELD_ID in (f.metadata or {}) for f in file):
-        alike = {name.lower(): name for name in file.names}  # as Spark finds columns by name
+        alike = {name.lower(): name for name in file.names}  # in any case, as in Spark
         names = [alike.get(field.name.lower()) for field in storage]
     columns, legacy, known = [], [], values or {}
     for field, name in zip(storage, names, strict=True):
@@ -293,7 +296,7 @@ def _left_out_in_duckdb(source: _Source) -> str:
 
 
 def _positions(file: DataFile) -> str:
-    """Return the positions of a file's deleted rows, if the view has to list them; else nothing."""
+    """Return a file's deleted positions, joined by commas, if the view has to list them; else an empty text."""
     if file.deletes is None or isinstance(file.deletes, PositionDeletes):
         return ""
     return ",".join(map(str, file.deletes.positions().to_pylist()))
@@ -321,7 +324,7 @@ def _in_spark(source: _Source) -> str:
 
 
 def _gone_in_spark(file: DataFile) -> str:
-    """Return the positions of a file's deleted rows as ``pos``; nothing without any."""
+    """Return a query for the positions, ``pos``, of a file's deleted rows; an empty text without any."""
     if not isinstance(deletes := file.deletes, PositionDeletes):
         positions = _positions(file)
         return f"SELECT CAST(col AS BIGINT) AS pos FROM explode(split('{positions}', ','))" if positions else ""

@@ -1,4 +1,4 @@
-"""Merged reads by Spark: of a table's users, and of the engine itself (architecture.md, A read)."""
+"""Merged reads by Spark, for a table's users and for the engine itself (architecture.md, A read)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def merged_read(
 ) -> DataFrame:
     """Return the rows of a version: visible columns, logical types, one row per live key.
 
-    By a condition on key columns files and rows may be left out below the fold (L9). So are rows with other keys than
-    those with values of some key columns, few enough for every task to hold.
+    A condition on key columns may leave out files and rows below the fold (L9). ``keys`` has values of key columns,
+    few enough to be broadcast: rows with other values are left out, too.
     """
     return SparkExecutor(spark, keys).rows(merged_plan(spark, splits, where, some_keys=keys is not None))
 
@@ -61,7 +61,7 @@ def planned(session: Host, splits: SplitSource, where: str) -> ReadPlan:
 
 @contextmanager
 def _checked_predicate(session: Host, where: str | None) -> Iterator[str | None]:
-    """Yield a user's predicate as it is compared: it reaches nothing, and Spark's errors become Trinity's."""
+    """Check what a user's predicate reads, yield it with plain comparisons, and raise Spark's errors as Trinity's."""
     from trinity.calls import spark_errors
     from trinity.engine.sql_permissions import guard_predicate
 

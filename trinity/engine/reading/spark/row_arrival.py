@@ -1,7 +1,7 @@
 """The arrival order of row versions after another engine has rewritten files (L3).
 
-As long as the commit of every file is known, rows are in the order of their files. Once that of one file is not, the
-rows' own stamps say which came later: see :mod:`trinity.spi.files`.
+As long as the commit of every file is known, rows are in the order of their files. If the commit of one file is not
+known, the rows' own stamps say which came later: see :mod:`trinity.spi.files`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from trinity.spi import MOMENT_UNIT, ROW_KIND, STAMP, DataFile, Origin, SplitSou
 from trinity.syntax.quoting import quoted, text_literal
 
 POSITION_BITS: Final = 40
-"""An arrival is the number of the file, then so many bits for the row's position in it."""
+"""Number of low bits of an arrival that hold the row's position in its file; the higher bits hold the file's number."""
 
 
 def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource, spec: MergeSpec) -> AnyRows:
-    """Return the row versions, with an arrival in which no row change comes undone.
+    """Return row versions with an arrival that orders every row change after the rows that it has seen.
 
-    They come with an arrival by file, in the order of the files, and position.
+    They are given with an arrival by file and position; ``files`` are in the order in which it numbers them.
     """
     if not order_is_lost(splits):
         return rows
     columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
     key = ", ".join(map(quoted, spec.key))
-    # a key that a statement vacates and fills starts blank: its hard delete comes first
+    # if one statement deletes a key and inserts it again, the delete sorts first
     cut = f"IF({ROW_KIND} <=> {StoredKind.DELETED}, 0, 1), " if spec.by_column else ""
     order = f"{MOMENT}, {cut}{ARRIVAL}"
     arrival = f"CAST(row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS BIGINT)"
@@ -40,7 +40,7 @@ def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitS
     if not splits.order.strangers:
         return rows.selectExpr(*columns, f"{arrival} AS {ARRIVAL}")
     unsure = _unsure(spec)
-    if spec.by_column:  # whose every row may count
+    if spec.by_column:  # every row may count, not the winner alone
         failing = f"CAST(raise_error({_message(splits, spec)}) AS BIGINT)"
         return rows.selectExpr(*columns, f"IF({unsure}, {failing}, {arrival}) AS {ARRIVAL}")
     doubts = f"IF({unsure}, {_message(splits, spec)}, NULL) AS {UNSURE}"
@@ -49,7 +49,7 @@ def with_order_restored(rows: AnyRows, files: Sequence[DataFile], splits: SplitS
 
 
 def with_stamps(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -> AnyRows:
-    """Return the row versions, with a stamp too where another engine added them in a commit that is still known.
+    """Return the row versions, and set the stamps of those that another engine added in a commit that is still known.
 
     Arguments as for :func:`with_order_restored`.
     """
@@ -61,7 +61,7 @@ def with_stamps(rows: AnyRows, files: Sequence[DataFile], splits: SplitSource) -
 
 
 def _by_file(values: Sequence[int | None]) -> str:
-    """Return Spark SQL: a value for each file, in the order in which the arrival counts them."""
+    """Return Spark SQL for a row's value by its file; values are in the order in which the arrival numbers files."""
     texts = ["NULL" if value is None else f"{value}L" for value in values]
     changes = [n for n in range(1, len(texts)) if texts[n] != texts[n - 1]]
     later = "".join(f"WHEN {ARRIVAL} >= {n << POSITION_BITS}L THEN {texts[n]} " for n in reversed(changes))
@@ -69,7 +69,7 @@ def _by_file(values: Sequence[int | None]) -> str:
 
 
 def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
-    """Return Spark SQL: the moment of a row."""
+    """Return Spark SQL for the moment of a row."""
     before = sum(f.tier is not Tier.LOG for f in files) << POSITION_BITS
     known = f"WHEN {ARRIVAL} < {before}L THEN {BEFORE}L " if before else ""
     late = "".join(
@@ -80,11 +80,11 @@ def _moment(files: Sequence[DataFile], splits: SplitSource) -> str:
 
 
 def _unsure(spec: MergeSpec) -> str:
-    """Return Spark SQL: true for rows whose order relative to an equal row is unknown, for both rows of the pair."""
+    """Return Spark SQL that is true for rows whose order relative to an equal row is unknown: both rows of the pair."""
     tied = ", ".join(map(quoted, (*spec.key, *spec.ordering)))
     stranger = f"{STAMP} IS NULL AND {MOMENT} > {BEFORE}"
     changed = f"{STAMP} IS NOT NULL AND {MOMENT} >= 0 AND {MOMENT} % 2 = 0"
-    placed = f"{STAMP} IS NULL AND {MOMENT} >= 0"  # by its file, which may have copied it: it too may be the winner
+    placed = f"{STAMP} IS NULL AND {MOMENT} >= 0"  # a copy, perhaps, which may be the winner, too
     window = f"OVER (PARTITION BY {tied})"
     return f"({changed} AND max({stranger}) {window} OR {placed} AND max({changed}) {window})"
 

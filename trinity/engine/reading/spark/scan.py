@@ -1,6 +1,7 @@
 """Scans: a table's files as Spark DataFrames in storage form.
 
-Bucketed scans and those by field id use Spark's internal ``DataSource`` over py4j; it lives in this file alone.
+Bucketed scans, and scans that find columns by field id, use Spark's internal ``DataSource`` over py4j. No other file
+does.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def native_rows(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
 
 
 def _optional_within(rows: DataFrame) -> DataFrame:
-    """Return the rows, with every nested field nullable: pyspark cannot convert a NULL struct with a NOT NULL field."""
+    """Make every nested field of rows nullable: pyspark cannot convert a NULL struct that has a NOT NULL field."""
     fields = [StructField(f.name, f.dataType._as_nullable(), f.nullable, f.metadata) for f in rows.schema]
     return rows if fields == rows.schema.fields else rows.to(StructType(fields))
 
@@ -144,7 +145,7 @@ def log_scan(
         files: the log.
         sidecar: the files of the sidecar.
         runs: base files that are to be folded with the log; their rows come before it.
-        ordered: True when the sidecar has several rows of a key, and so their arrival.
+        ordered: True when the sidecar has several rows of a key, and so stores their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
         stamps: True for rows that are stored anew (:func:`~trinity.engine.reading.spark.row_arrival.with_stamps`).
     """
@@ -166,7 +167,7 @@ def log_scan(
     if ordered:
         return versions.unionByName(plain_scan(spark, sidecar, columns.append(pa.field(ARRIVAL, pa.int64()))))
     kept = plain_scan(spark, sidecar, columns)
-    # (the sidecar is in no doubt)
+    # UNSURE is missing, and so NULL: the order of the sidecar's rows is never unknown
     return versions.unionByName(kept.selectExpr("*", f"-1L AS {ARRIVAL}"), allowMissingColumns=True)
 
 
@@ -181,8 +182,8 @@ def _native_log(spark: SparkSession, files: Sequence[DataFile], native: NativeSc
 
 
 def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Add the arrival, ordinal of the file in ``names`` and row's position in its file, and no ``SINCE``."""
-    if not names:  # no file, and so no _metadata, or no interest in them
+    """Add a NULL ``SINCE``, and the arrival, of the file's number in ``names`` and the row's position in the file."""
+    if not names:  # there is no file, and so no _metadata; or the arrival is not needed
         return rows.selectExpr("*", f"0L AS {ARRIVAL}", _NO_SIDECAR_ROW)
     if len(names) == 1:
         return rows.selectExpr("*", f"_metadata.row_index AS {ARRIVAL}", _NO_SIDECAR_ROW)
@@ -197,7 +198,7 @@ def _with_arrival(spark: SparkSession, rows: DataFrame, names: Sequence[str]) ->
 def bucketed_scan(
     spark: SparkSession, files: Sequence[DataFile], storage: pa.Schema, key: Sequence[str], buckets: int
 ) -> DataFrame:
-    """Return rows of a compacted base, but for deleted ones, whose buckets and sort order Spark knows.
+    """Return rows of a compacted base, but for deleted ones, so that Spark knows their buckets and sort order.
 
     A join on the key then needs neither exchange nor sort. Spark takes a file's bucket from its name,
     and trusts the order under ``spark.sql.legacy.bucketedTableScan.outputOrdering``.
@@ -216,9 +217,9 @@ def bucketed_scan(
 def _relation(
     spark: SparkSession, session: Any, files: Sequence[DataFile], storage: pa.Schema, buckets: Any = None
 ) -> DataFrame:
-    """Return rows of some files as they have them, read by the settings of a session of Spark's own.
+    """Return rows of files with the files' column names, read under the settings of a session of the JVM.
 
-    ``buckets`` is Spark's own ``BucketSpec`` of the files, if they have one.
+    ``buckets`` is Spark's ``BucketSpec`` of the files, or None.
     """
     jvm: Any = spark._jvm
     schema = jvm.org.apache.spark.sql.types.DataType.fromJson(file_schema(storage).json())
@@ -239,10 +240,10 @@ def _relation(
 
 _BY_ID: Final = "spark.sql.parquet.fieldId.read.enabled"
 _WITHIN: Final = {
-    "spark.sql.parquet.enableNestedColumnVectorizedReader": "false",  # takes a field's type by a name that it has had
-    "spark.sql.optimizer.nestedSchemaPruning.enabled": "true",  # that reader fails without it where no field is left
+    "spark.sql.parquet.enableNestedColumnVectorizedReader": "false",  # it looks a field's type up by a former name
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "true",  # else the row-based reader fails where no field is left
 }
-"""Settings under which Spark's reader goes by the ids of fields within columns."""
+"""Settings under which Spark's reader finds fields within columns by their ids."""
 
 
 def _is_by_id(storage: pa.Schema) -> bool:
@@ -251,12 +252,12 @@ def _is_by_id(storage: pa.Schema) -> bool:
 
 
 def _reading_session(spark: SparkSession, storage: pa.Schema) -> Any:
-    """Return the session of Spark's whose settings hold for a scan: a copy, where they are not the user's."""
+    """Return the JVM's session for a scan: a copy of the user's if the scan needs settings; None for a remote Spark."""
     if not _is_by_id(storage):
         return None if is_remote(spark) else spark._jsparkSession
-    spark.conf.set(_BY_ID, "true")  # of no effect on reads that do not ask for ids
+    spark.conf.set(_BY_ID, "true")  # no effect on reads whose schema has no ids
     within = _WITHIN if any(pa.types.is_nested(field.type) for field in storage) else {}
-    if is_remote(spark):  # of which nobody can make a copy
+    if is_remote(spark):  # its session cannot be copied
         for setting, value in within.items():
             spark.conf.set(setting, value)
         return None
@@ -269,7 +270,7 @@ def _reading_session(spark: SparkSession, storage: pa.Schema) -> Any:
 
 
 def file_schema(storage: pa.Schema) -> StructType:
-    """Return the schema that Spark asks of files: their names, and ids where it is to go by these."""
+    """Return the schema under which Spark reads files: their column names, and ids if columns are found by these."""
     schema = spark_schema(stored_schema(storage))
     if not _is_by_id(storage):
         return schema
@@ -294,7 +295,7 @@ def _with_ids(found: DataType, stored: pa.DataType) -> DataType:
 
 
 def _with_table_names(rows: DataFrame, storage: pa.Schema) -> DataFrame:
-    """Return rows of :func:`file_schema` under the names of the table's columns."""
+    """Rename the columns of :func:`file_schema` in rows to those of the table."""
     wanted = spark_schema(storage) if _is_by_id(storage) else None
     if wanted is None and rows.columns == storage.names:
         return rows

@@ -13,7 +13,7 @@ from trinity.syntax.quoting import quoted
 
 
 def to_user_columns(rows: AnyRows, splits: SplitSource, further: Sequence[str] = ()) -> AnyRows:
-    """Return rows in storage form as users see them: visible columns under their names, in their types."""
+    """Convert rows in storage form to what users see: visible columns, in their types; and ``further`` expressions."""
     stored = spark_schema(splits.storage)
     columns = [
         _user_column(field.name, field.dataType.simpleString(), column)
@@ -35,7 +35,7 @@ def _user_column(stored: str, stored_type: str, column: Column) -> str:
 
 
 def _time_of_micros(micros: str) -> str:
-    """Return the TIME of a BIGINT of microseconds: Spark has no cast for that."""
+    """Return Spark SQL for the TIME of a BIGINT of microseconds, for which Spark has no cast."""
     second = f"CAST(CAST({micros} % 60000000 AS DECIMAL(8,0)) / 1000000 AS DECIMAL(8,6))"
     minute = f"CAST({micros} DIV 60000000 % 60 AS INT)"
     return f"make_time(CAST({micros} DIV 3600000000 AS INT), {minute}, {second})"

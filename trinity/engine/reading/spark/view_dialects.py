@@ -41,9 +41,9 @@ _ITEM: Final = "_trinity_item"
 
 
 def _order(node: exp.Struct) -> exp.Expr:
-    """Put before each part of a tuple whether it is there: NULL is the smallest part in Spark, the greatest in DuckDB.
+    """Put before each part of a tuple a flag that is false for NULL, which is smallest in Spark, greatest in DuckDB.
 
-    A tuple is a struct of columns under their names; the rows of a list are too, and nobody compares these.
+    A tuple is a struct of columns under their own names. So are the elements of a list, but these are never compared.
     """
     parts = node.expressions
     columns = [part.expression for part in parts]
@@ -62,7 +62,7 @@ def _field(name: str, value: exp.Expr) -> exp.PropertyEQ:
 
 
 def _lambda(node: exp.Lambda) -> exp.Expr:
-    """Rename the variables of a lambda: DuckDB takes one for a column of that name, should there be one."""
+    """Rename the variables of a lambda: DuckDB reads a variable as the column of its name, if there is one."""
     declared = {name.name for name in node.expressions}
     for name in list(node.find_all(exp.Identifier)):
         if name.name in declared and (name.parent is node or _is_variable(name)):
@@ -71,7 +71,7 @@ def _lambda(node: exp.Lambda) -> exp.Expr:
 
 
 def _reduce(node: exp.Reduce) -> exp.Expr:
-    """Make elements and result of a reduction a pair of the two: DuckDB's list_reduce knows one type."""
+    """Make elements and result of a reduction pairs (result, element): DuckDB's list_reduce has one type for both."""
     merge = node.args["merge"]
     acc, item = merge.expressions
     for name in list(merge.this.find_all(exp.Identifier)):
@@ -111,18 +111,18 @@ def _sort_by_fold_order(node: exp.ArraySort) -> exp.Expr:
 
 
 def _shifted_left(node: exp.BitwiseLeftShift) -> exp.Expr:
-    """Multiply instead of a shift to the left: DuckDB shifts no negative number. Its sums are HUGEINT."""
+    """Multiply instead of a shift to the left: DuckDB shifts no negative number. Its sums do not wrap (HUGEINT)."""
     power = exp.Literal.number(2 ** int(node.expression.name))
     return exp.Paren(this=exp.Mul(this=node.this.copy(), expression=power))
 
 
 def _shifted_right(node: exp.BitwiseRightShift) -> exp.Expr:
-    """Return a function in Spark, in DuckDB an operator that binds less than a sign."""
+    """Put a shift to the right in parentheses: a function in Spark, it is an operator in DuckDB that binds weakly."""
     return exp.Paren(this=node.copy())
 
 
 def _distinct(node: exp.ArrayDistinct) -> exp.Expr:
-    """Make a list distinct in its order, which DuckDB's list_distinct loses."""
+    """Remove duplicates from a list, and keep its order, which DuckDB's list_distinct loses."""
     values, element, number = node.this, exp.to_identifier("_trinity_e"), exp.to_identifier("_trinity_i")
     first = exp.func("LIST_POSITION", values.copy(), element.copy())
     keeps = exp.Lambda(this=exp.EQ(this=first, expression=number.copy()), expressions=[element, number])
@@ -136,7 +136,7 @@ def _position(node: exp.ArrayPosition) -> exp.Expr:
 
 
 def _slice(node: exp.ArraySlice) -> exp.Expr:
-    """Turn Spark's length of a slice into DuckDB's end; of a list that is too short both take what there is."""
+    """Replace Spark's length of a slice by DuckDB's end. Of a list that is too short both return what there is."""
     start, length = node.args["start"], node.args["end"]
     end = exp.Sub(this=exp.Add(this=exp.paren(start), expression=exp.paren(length)), expression=exp.Literal.number(1))
     return exp.ArraySlice(this=node.this.copy(), start=start.copy(), end=end)
@@ -147,7 +147,7 @@ def _product(node: exp.SafeMultiply) -> exp.Expr:
 
 
 def _quotient(node: exp.SafeDivide) -> exp.Expr:
-    """Divide integers by HUGEINT where nothing is left over: DuckDB divides decimals as DOUBLE."""
+    """Divide DECIMALs, where the quotient is whole, as HUGEINT: DuckDB divides DECIMALs as DOUBLE."""
     one, other = node.this, node.expression
     if not (isinstance(other, exp.Cast) and other.to.is_type("decimal")):
         return exp.func("TRY", exp.Div(this=exp.paren(one), expression=exp.paren(other)))
@@ -156,7 +156,7 @@ def _quotient(node: exp.SafeDivide) -> exp.Expr:
 
 
 def _at_end(node: exp.ArgMax | exp.ArgMin) -> exp.Expr:
-    """Keep rows whose value is NULL, which DuckDB's other function of this name leaves out."""
+    """Use the functions of DuckDB that keep rows whose value is NULL: its ARG_MAX and ARG_MIN leave them out."""
     name = "ARG_MAX_NULL" if isinstance(node, exp.ArgMax) else "ARG_MIN_NULL"
     return exp.Anonymous(this=name, expressions=[node.this.copy(), node.expression.copy()])
 
@@ -172,7 +172,7 @@ def _named(node: exp.Anonymous) -> exp.Expr:
 
 
 _NAMES: Final[Mapping[str, str]] = {"raise_error": "ERROR", "try_sum": "SUM"}
-"""Spark's functions that DuckDB has under other names; its sum raises the error that Spark's read finds out."""
+"""Spark's function -> DuckDB's. DuckDB's SUM raises an error where Spark's try_sum returns NULL."""
 
 _RULES: Final[Mapping[type[exp.Expr], Callable[..., exp.Expr]]] = {
     exp.Anonymous: _named,
