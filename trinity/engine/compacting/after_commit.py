@@ -1,6 +1,6 @@
-"""What all writes call after their commit: it writes the changelog and starts compactions, as the properties say.
+"""The work after a commit, which all writes call: changelogs and compactions, as the table's properties say.
 
-The commit stands, whatever becomes of this: an error here is logged, and never raised. Compactions that a writer begins
+The commit stands even if this work fails: an error here is logged, and never raised. Compactions that a writer begins
 run in threads of this process, one at a time; the writer does not wait.
 """
 
@@ -33,7 +33,7 @@ _log = logger("trinity.compacting")
 def after_commit(table: Target, definition: TableDefinition, done: CommitResult | Counts) -> None:
     """Write the changes of a commit of rows (C6), and compact or start a compaction, as the table's properties say.
 
-    ``definition`` is the one that the writer saw. Nothing is due after a skipped commit.
+    ``definition`` is the table's definition that the writer saw. Nothing is due after a skipped commit.
     """
     if done.skipped:
         return
@@ -48,7 +48,7 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
 def compact_newest(table: Target, strength: Strength, every: int | None = None) -> CommitResult:
     """Compact the newest version, and write its changes. Raises as :meth:`trinity.Table.compact`.
 
-    A minor compaction folds by levels of ``every`` commits; with None it folds the whole log.
+    A minor compaction folds by levels of ``every`` commits; for None it folds the whole log.
     """
     from trinity.engine.compacting.compact import compact
 
@@ -66,7 +66,7 @@ def _keep(table: Target, version: int) -> None:
 
     history = table.connector.metadata.history(table.handle)
     if any(entry.version == version and makes_another(table, history, n) for n, entry in enumerate(history)):
-        return  # it has no changes (L13)
+        return  # a commit that replaced the table has no changes (L13)
     changes = store_changes(table, history, [version])[0]
     _log.debug("%s: the changes of version %d are on disk: %d rows.", table.name, version, changes.rows)
 
@@ -90,7 +90,7 @@ def _try(table: Target, what: str, version: int, work: Callable[[], object]) -> 
 
 
 THREAD: Final = "trinity compaction of"
-"""Beginning of a thread's name; the table's follows."""
+"""Beginning of a compaction thread's name; the table's name follows."""
 
 _one: Final = threading.Lock()
 _mutex: Final = threading.Lock()
@@ -100,7 +100,7 @@ _waiting: Final[set[tuple[str, str]]] = set()
 
 def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> None:
     """Begin a compaction once the log is as ``compaction.trigger.*`` says. A process that ends waits for it."""
-    if _identity(table) in _waiting:  # which spares a look at the table
+    if _identity(table) in _waiting:  # so that the table need not be looked at
         return
     splits = table.splits()
     strength = trigger.due(log_share(splits), due_commits(splits, trigger))
@@ -109,7 +109,7 @@ def _begin_when_due(table: Target, trigger: CompactionTrigger, version: int) -> 
 
 
 def begin(table: Target, compact: Callable[[], object], *, daemon: bool = False) -> bool:
-    """Start a compaction and return at once; return False when one of the table already runs or waits.
+    """Start a compaction and return at once; return False when a compaction of the table already runs or waits.
 
     ``compact`` raises nothing. A daemon ends with the process.
     """

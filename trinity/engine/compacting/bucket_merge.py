@@ -1,6 +1,6 @@
-"""Merges of the log's winners of a bucket with its base file, in a task that reads that file itself.
+"""Merges of the log's winners of a bucket with the bucket's base file, in a task that reads that file itself.
 
-Losing rows of the base file are dropped, and winners are put where they belong in key order, all in Arrow.
+Losing rows of the base file are dropped, and winners are inserted in key order, all in Arrow.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ _BUCKET: Final = b"b"
 _ROWS: Final = b"r"
 _DELETES: Final = b"d"
 _PAGE: Final = 1 << 16
-"""Rows that are put in order at once: no second copy of all is made."""
+"""Rows that are copied into order at once, so that there is never a second copy of all rows."""
 
 
 def naming(buckets: Sequence[int]) -> pa.Table:
-    """Return a row for each bucket, which only names it."""
+    """Return a row for each bucket that only names the bucket, so that a task merges it."""
     return pa.table({BUCKET: pa.array(buckets, pa.int32())})
 
 
 def in_order(rows: pa.Table, indexes: np.ndarray, key: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows at the given positions, sorted by key, then by position."""
-    rows = rows.combine_chunks()  # of several chunks each page would be taken anew
+    rows = rows.combine_chunks()  # `take` on several chunks would copy all of them for each page
     order = indexes[sorted_indexes(rows.select(key).take(indexes), key)]
     for first in range(0, len(order), _PAGE):
         yield from rows.take(order[first : first + _PAGE]).to_batches()
 
 
 class Written(NamedTuple):
-    """Results of tasks: merged buckets, and the fragments of rows and of positions."""
+    """The results of tasks: numbers of merged buckets, fragments of rows, and fragments of deleted positions."""
 
     buckets: Sequence[int]
     rows: Sequence[bytes]
     deletes: Sequence[bytes] = ()
 
     def results(self) -> list[bytes]:
-        """Return it as a task's results: the first byte of each is its kind."""
+        """Return the results as bytes; the first byte of each tells its kind."""
         buckets = [_BUCKET + str(bucket).encode() for bucket in self.buckets]
         return [*buckets, *(_ROWS + f for f in self.rows), *(_DELETES + f for f in self.deletes)]
 
@@ -61,7 +61,7 @@ class Written(NamedTuple):
         """Collect the results of tasks.
 
         Raises:
-            RuntimeError: two tasks have merged one bucket, and each would have written its base rows.
+            RuntimeError: two tasks have merged one bucket, and so each has written the bucket's base rows.
         """
         found: dict[bytes, list[bytes]] = {_BUCKET: [], _ROWS: [], _DELETES: []}
         for result in results:
@@ -73,12 +73,12 @@ class Written(NamedTuple):
 
 
 class MergedBucket(NamedTuple):
-    """Winners of a bucket that no base row beats, and its base file, if it has one.
+    """The winners of a bucket that no base row beats, and the bucket's base file, if it has one.
 
     Attributes:
         winners: rows with :data:`DELETED`, :data:`SINCE` and :data:`BUCKET`, in no order.
-        base: key and ordering columns of all its rows.
-        lost: positions of its losing rows, ascending.
+        base: key and ordering columns of all rows of the base file.
+        lost: positions of losing rows of the base file, ascending.
     """
 
     winners: pa.Table
@@ -103,7 +103,7 @@ class BucketMerge:
         return pa.schema([*self.storage, *further])
 
     def rows(self, pages: Iterable[pa.RecordBatch]) -> pa.Table:
-        """Return the rows of a task's pages: winners, and such as only name a bucket, whose :data:`DELETED` is NULL."""
+        """Return the rows of a task's pages: winners, and rows that only name a bucket, with :data:`DELETED` NULL."""
         schema = self.schema
         return pa.Table.from_batches([in_storage_form(page, schema) for page in pages], schema)
 
@@ -124,12 +124,12 @@ class BucketMerge:
         return MergedBucket(winners.filter(np.isin(numbers, beaten, invert=True)), file, base, lost)
 
     def live(self, winners: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield winners that delete nothing, in order of the key."""
+        """Yield the winners that are no tombstones, in order of the key."""
         indexes = np.flatnonzero(~as_numpy(winners.column(DELETED)))
         yield from in_order(winners, indexes, self.spec.key)
 
     def tombstones(self, winners: pa.Table) -> pa.Table:
-        """Return the other winners, as :func:`trinity.engine.compacting.spark.rows.with_tombstones` keeps them."""
+        """Return the winners that are tombstones, and not older than the table's retention."""
         found = winners.filter(winners.column(DELETED))
         found = found.filter(self.retention.keeps(found))
         return found.set_column(found.schema.get_field_index(SINCE), SINCE, self.retention.since(found))
@@ -137,7 +137,7 @@ class BucketMerge:
 
 @dataclass(frozen=True)
 class BucketTask:
-    """Writes the buckets that its pages name, and returns their numbers."""
+    """The task that merges and writes the buckets which its pages name. It returns their numbers with the fragments."""
 
     write: RewriteTask
     merge: BucketMerge
@@ -148,7 +148,7 @@ class BucketTask:
         return Written(done, written).results()
 
     def of_bucket(self, bucket: int, winners: pa.Table) -> list[bytes]:
-        """Write a bucket, and return the fragments. Its number is its index in the order of the commit."""
+        """Write a bucket, and return the fragments. The bucket's number is its place in the order of the commit."""
         named = winners.append_column(BUCKET, as_arrow(np.full(len(winners), bucket, np.int32)))
         return self.write(bucket, self._rows(bucket, self.merge.of_bucket(bucket, named)))
 
@@ -169,7 +169,7 @@ class BucketTask:
     def _with_log_rows(
         self, bucket: int, file: DataFile, merged: MergedBucket, live: pa.Table
     ) -> Iterator[pa.RecordBatch]:
-        """Return a base file's remaining rows, with the log's merged in by key."""
+        """Yield a base file's remaining rows, with the log's ``live`` winners merged in by key."""
         stays = np.ones(file.rows, bool)
         stays[merged.lost] = False
         if file.deletes:

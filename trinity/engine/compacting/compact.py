@@ -1,4 +1,4 @@
-"""Compaction: replaces files by fewer files that mean the same (K6, L3)."""
+"""Compaction: files are replaced by fewer files that mean the same (K6, L3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trinity.spi import Bucket, CommitResult, Connector, RewriteTableHandle, Spl
 from trinity.target import Host
 
 _Written: TypeAlias = tuple[list[bytes], list[bytes]]
-"""Fragments of new files, and of the positions of deleted rows."""
+"""(fragments of new files, fragments of deleted positions)."""
 
 
 def compact(
@@ -29,7 +29,7 @@ def compact(
     strength: Strength,
     every: int | None = None,
 ) -> CommitResult:
-    """Compact the pinned version as :func:`plan_compaction` says; commits that come meanwhile stay in the log.
+    """Compact the pinned version as :func:`plan_compaction` says; files of later commits stay in the log.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a resolve by a connector that cannot delete rows by position.
@@ -39,7 +39,7 @@ def compact(
         plan = plan_compaction(splits, strength, every)
         resolves = plan is not None and plan.rewrite is Rewrite.RESOLVED
         if strength is Strength.RESOLVE and splits.definition.keyed and not resolves:
-            connector.metadata.begin_resolve(table, (), ())  # refuses, whether or not there is a log now
+            connector.metadata.begin_resolve(table, (), ())  # raises if the connector cannot, even without a log
         if plan is None:
             return CommitResult(splits.version, skipped=True)
         work = _Compaction.begin(connector, table, splits, plan)
@@ -109,7 +109,7 @@ class _Compaction:
         )
 
     def finish(self, fragments: list[bytes], deletes: list[bytes]) -> CommitResult:
-        """Commit what was written; but for a new base, or a run of the base, the sidecar stays."""
+        """Commit what was written. The sidecar is replaced by a new base and by a resolve, and stays otherwise."""
         metadata = self.connector.metadata
         if self.plan.rewrite is Rewrite.RESOLVED:
             return metadata.finish_resolve(self.handle, fragments, deletes)

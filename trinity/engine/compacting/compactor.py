@@ -1,4 +1,4 @@
-"""What rewrites the rows of a compaction: this process, or Spark. It writes files, and commits nothing."""
+"""The protocol of compactors, of which there are two: this process, and Spark. They write files, and commit nothing."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def highest_commit(files: Sequence[DataFile]) -> int:
 def sidecar_of(rewrite: RewriteTableHandle, spec: MergeSpec) -> WriteTarget | None:
     """Return the target of a rewrite's sidecar, with the time of each row's entry; None for a table without sidecar.
 
-    Of an engine that folds by column these are whole row versions, with their order. Columns are nullable, since a row
-    removed by a group's -D keeps only its thresholds (D5).
+    For an engine that folds by column its rows are whole row versions, with their order. Columns are nullable, since a
+    row that a group's -D removes keeps only its thresholds (D5).
     """
     if not spec.may_need_sidecar:
         return None
@@ -41,7 +41,7 @@ def sidecar_of(rewrite: RewriteTableHandle, spec: MergeSpec) -> WriteTarget | No
 
 @dataclass(frozen=True)
 class Resolve:
-    """A resolve that has begun. It folds log, sidecar and runs; base files stay."""
+    """A resolve that has begun. It folds log, sidecar and runs; other base files stay."""
 
     fold: FoldPlan
     sinks: PageSinkProvider
@@ -50,26 +50,26 @@ class Resolve:
 
     @property
     def replaced(self) -> list[DataFile]:
-        """The files that go."""
+        """The files that are removed: log and runs."""
         return [*self.fold.log, *self.fold.runs]
 
     @property
     def rewrite_task(self) -> RewriteTask:
-        """What writes live rows to the run, and others to the sidecar."""
+        """The task that writes live rows to the new run, and others to the sidecar."""
         sidecar, commit = sidecar_of(self.rewrite, self.fold.spec), highest_commit(self.fold.splits.files)
         return RewriteTask(self.sinks, self.rewrite.target, Tier.BASE, commit, None, sidecar)
 
 
 @dataclass(frozen=True)
 class DeleteTask:
-    """Writes positions of deleted rows of files; a file is identified by any key."""
+    """The task that writes positions of deleted rows. ``files`` has the files by any keys that identify them."""
 
     provider: PageSinkProvider
     rewrite: RewriteTableHandle
     files: Mapping[Any, DataFile]
 
     def write(self, order: int, found: Mapping[Any, list[pa.Array]]) -> list[bytes]:
-        """Write the positions in each file, and return the fragments."""
+        """Write deleted positions, given by the key of their file, and return the fragments."""
         if not found:
             return []
         sink = self.provider.create_delete_sink(self.rewrite, SinkId(order))
@@ -83,7 +83,7 @@ class DeleteTask:
 
 
 class Compactor(Protocol):
-    """Rewrites rows. Each method returns fragments, or why this process leaves the work to Spark."""
+    """A compactor of rows. Each method returns fragments, or why this process leaves the work to Spark."""
 
     def fold(
         self, fold: FoldPlan, write: RewriteTask, buckets: int | None, retention: Retention
@@ -95,9 +95,9 @@ class Compactor(Protocol):
         ...
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
-        """Fold a part of the log into ``count`` files, tombstones included; None for one by partition.
+        """Fold a part of the log, tombstones included, into ``count`` files; None for files by partition.
 
-        Of an engine that folds by column all versions stay, in their order.
+        For an engine that folds by column all row versions stay, in their order.
         """
         ...
 
@@ -108,9 +108,9 @@ class Compactor(Protocol):
         ...
 
     def winners_of_others(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
-        """Fold a table of others. Arguments as for :meth:`fold_log`; rows without a key stay (K1)."""
+        """Fold an external table. Arguments as for :meth:`fold_log`; rows with a NULL in their key stay (K1)."""
         ...
 
     def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
-        """Return the fragments of a run with its sidecar, and those of the positions of what they supersede (R1)."""
+        """Return (fragments of a run and its sidecar, fragments of the positions that these supersede) (R1)."""
         ...

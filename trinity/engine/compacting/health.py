@@ -16,15 +16,15 @@ from trinity.merge.properties import CompactionTrigger, compaction_trigger, keep
 from trinity.spi import DataFile, SplitSource, Tier
 
 LOG_SHARE: Final = 0.1
-"""Ratio of log rows to base rows above which a full compaction pays: a first read costs two scans then."""
+"""Ratio of log rows to base rows from which a full compaction pays: at this ratio a first read costs two scans."""
 COMMITS: Final = 20
-"""Number of commits in the log from which a minor compaction pays: opening their files is a tenth of a read then."""
+"""Number of commits in the log from which a minor compaction pays: opening so many files is a tenth of a read."""
 SUPERSEDED: Final = 0.3
 """Share of base rows deleted by position from which a full compaction pays: every read decodes them."""
 _PASSING: Final = 1.4
-"""Scans that a read costs which passes over rows that are deleted by position."""
+"""Cost, in scans, of a read that skips rows deleted by position."""
 _EXCHANGED: Final = 5.0
-"""Scans that a read costs which exchanges all rows by key: that of a log without a base, or by column."""
+"""Cost, in scans, of a read that exchanges all rows by key: of a log without a base, or of a fold by column."""
 MOST_SINCE_CHECKPOINT: Final = 100
 """Commits after the newest checkpoint above which a first read takes noticeably longer."""
 _BEHIND: Final = (
@@ -44,7 +44,7 @@ class TierSize:
     """Size of one tier of a table.
 
     Attributes:
-        files, bytes: how many.
+        files, bytes: number of files, and of their bytes.
         rows: number of live rows; None when a file's statistics lack it.
     """
 
@@ -59,20 +59,20 @@ class Health(InNotebooks):
     """State of a table's files, returned by ``table.health()``.
 
     Attributes:
-        version: the version that was looked at.
+        version: the version whose files these are.
         base: compacted rows, one per key.
         log: row versions as they were appended; all rows of a plain table.
         sidecar: rows that compaction took out of the base, such as tombstones; they are read when there is a log.
-        superseded: base rows that a resolve has deleted by position; every read passes over them.
-        commits: commits in the log.
-        log_share: rows of the log by rows of the base, by their bytes where rows are not known; 0 without a log,
-            infinite without a base.
-        read_cost: what a first merged read of the version costs by what a scan of the base does; estimated for its
-            plan, from log share and commits, by the measurements of docs/performance.md.
+        superseded: number of base rows that a resolve has deleted by position; every read skips them.
+        commits: number of commits in the log.
+        log_share: ratio of log rows to base rows, or of their bytes where rows are not known; 0 without a log, infinite
+            without a base.
+        read_cost: ratio of the cost of a first merged read of the version to that of a scan of the base; estimated for
+            the read's plan, from log share and commits, by the measurements of docs/performance.md.
         strength: the compaction that helps, ``minor``, ``resolve`` or ``full``; None when none does. The table's own
-            ``compaction.trigger.*`` say which, and from what log on.
-        since_checkpoint: commits that a first reader finds behind the newest checkpoint of Delta's log; None where the
-            format has none.
+            ``compaction.trigger.*`` decide which, and from which size of the log on.
+        since_checkpoint: number of commits after the newest checkpoint of Delta's log, which a first reader goes
+            through; None for a format without checkpoints.
         advice: what to do, and why, in a sentence.
     """
 
@@ -116,9 +116,9 @@ def health_of(splits: SplitSource, since_checkpoint: int | None = None) -> Healt
 
 
 def log_share(splits: SplitSource) -> float:
-    """Return rows of the log by rows of the base, by their bytes where rows are not known; 0 without a log.
+    """Return the ratio of log rows to base rows, or of their bytes where rows are not known.
 
-    Infinite without a base.
+    It is 0 without a log, and infinite without a base.
     """
     known = all(f.rows_known for f in splits.files)
     base, log = (
@@ -136,8 +136,8 @@ def _size(files: Iterable[DataFile]) -> TierSize:
 def _read_cost(splits: SplitSource, share: float, commits: int, superseded: int) -> float:
     """Estimate the cost of a first merged read, in scans of the base.
 
-    Measured by position: 1.5 with 1 % of the rows in the log, 1.8 with 10 %, 2.2 with 100 commits; by a join 1.7, 2.4
-    and 3.1.
+    Measured for reads by position: 1.5 with 1 % of the rows in the log, 1.8 with 10 %, 2.2 with 100 commits; for joins:
+    1.7, 2.4 and 3.1.
     """
     plan = plan_read(splits, remembered=False)
     if plan.strategy is ReadStrategy.SCAN or not share:
@@ -170,7 +170,7 @@ def _advice(
 
 
 def due_commits(splits: SplitSource, trigger: CompactionTrigger) -> int:
-    """Return the commits in the log that a trigger counts: of compactions by levels, those not folded yet."""
+    """Return the number of commits in the log that a trigger counts: if it folds by levels, those not folded yet."""
     if trigger.commits is not None and trigger.strength in (None, Strength.MINOR):
         return fresh_commits(splits.files, trigger.commits)
     return len({f.commit for f in splits.files if f.tier is Tier.LOG})
@@ -187,7 +187,7 @@ def _due(own: CompactionTrigger | None, share: float, commits: int) -> tuple[Str
 
 
 def _limits(own: CompactionTrigger) -> CompactionTrigger:
-    """Return the limits, and the common ones where there are none."""
+    """Return a table's limits, with the default ones where it has none."""
     return CompactionTrigger(
         LOG_SHARE if own.log_share is None else own.log_share,
         COMMITS if own.commits is None else own.commits,

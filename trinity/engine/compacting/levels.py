@@ -1,8 +1,8 @@
 """Levels of a log: the newest commits that a writer's minor compaction folds, so that each row is rewritten few times.
 
-So many commits as the trigger says become a run, and so many runs of a level one of the next level. A level is that of
-the commit numbers that a run goes over, so it needs no record, and the bound holds whatever the commits' sizes are:
-a row is written once when it is appended, and at most once for each level.
+As many commits as the trigger says are folded into a run, and :data:`FAN` runs of a level into one of the next level. A
+run's level follows from the number of commit numbers that it spans, so it needs no record. Whatever the commits' sizes
+are, a row is written once when it is appended, and at most once for each level.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from trinity.spi import DataFile, Origin, Tier
 FAN: Final = Limit(32)
 """Runs of a level that are folded into one: 10,000 commits have three levels, whatever the trigger is."""
 LEVELLED_SHARE: Final = Limit(1.0)
-"""Ratio of log rows to base rows from which a fold of the whole log, the last level, writes a new base."""
+"""Ratio of log rows to base rows from which a fold of the whole log, the highest level, writes a new base."""
 
 
 class _Run(NamedTuple):
-    """The files of one commit number, and how many numbers they go over: those since the run before."""
+    """The files of one commit number, and their span: the number of commit numbers since the run before."""
 
     files: Sequence[DataFile]
     span: int
@@ -35,9 +35,9 @@ def fresh_commits(files: Sequence[DataFile], every: int) -> int:
 
 
 def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
-    """Return the log files that the next compaction folds into a run: those of the newest adjacent commits.
+    """Return the log files that the next compaction folds into a run: those of the newest adjacent commits, or none.
 
-    It is the whole log where another engine has rewritten a part, since commit numbers do not order its rows (L3).
+    They are the whole log where another engine has rewritten a part, since commit numbers do not order its rows (L3).
     """
     runs = _runs(files)
     taken = len(_fresh(runs, every))
@@ -59,7 +59,7 @@ def _fresh(runs: Sequence[_Run], every: int) -> list[_Run]:
 
 
 def _runs(files: Sequence[DataFile]) -> list[_Run]:
-    """Return the log by its commit numbers, the newest first."""
+    """Group the files of the log by commit number, the newest first."""
     found: defaultdict[int, list[DataFile]] = defaultdict(list)
     for file in files:
         if file.tier is Tier.LOG:
@@ -73,8 +73,8 @@ def _runs(files: Sequence[DataFile]) -> list[_Run]:
 
 
 def _level(span: int, every: int) -> int:
-    """Return the level of a run: 0 for a commit as it was made, else that of the nearest power of the fan.
+    """Return the level of a run: 0 for a commit that was never folded, else that of the nearest power of the fan.
 
-    A run spans at least one commit number more than it folded: that of the compaction before it.
+    A run spans at least one commit number more than it folded: that of the previous compaction.
     """
     return 0 if span <= every else 1 + int(math.log(2 * span / (every + 1), FAN.value))

@@ -26,31 +26,31 @@ from trinity.storage.parquet_sink import OWN_ENDING, is_sink_file
 
 _BUCKET_BYTES: Final = 64 * 1024 * 1024
 _BUCKET_ROWS: Final = 2_000_000
-"""Most rows of a bucket: those of values that repeat take few bytes in a file, and many where they are sorted."""
+"""Most rows of a bucket: rows of repeated values take few bytes in a file, but many in memory, to be sorted."""
 _FULL_SHARE: Final = 0.3
-"""A log of at least this share of the base is folded into it; a smaller one is folded by itself."""
+"""A log of at least this share of the base is folded into a new base; a smaller one is folded by itself."""
 _GROWTH: Final = 2
-"""A run is folded again up to this ratio of its rows to the log's: so a row is written a few times at most."""
+"""Ratio of a run's rows to those folded with it up to which it is folded again: so each row is written few times."""
 
 
 class Rewrite(Enum):
-    """What a compaction makes of the files that it replaces."""
+    """A kind of rewrite: what a compaction makes of the files that it replaces."""
 
     BASE = "a base"
-    """Of base, log and sidecar: a new base and a new sidecar, in one pass."""
+    """Base, log and sidecar become a new base and a new sidecar, in one pass."""
     LOG = "a run of the log"
-    """Of adjacent commits of the log: one sorted run of winners, tombstones among them. Base and sidecar stay."""
+    """Adjacent commits of the log become one sorted run of winners, tombstones among them. Base and sidecar stay."""
     RESOLVED = "deletes by position"
-    """Of the log and small runs: a run of live rows, and the positions of the base rows that it supersedes (R1)."""
+    """Log and small runs become a run of live rows, and the positions of the base rows that it supersedes (R1)."""
     WINNERS = "winners"
-    """Of an external table, which has no sidecar: the winner of each key, and rows without one (K1)."""
+    """An external table, which has no sidecar, keeps the winner of each key, and rows with a NULL in their key (K1)."""
     PLAIN = "fewer files"
-    """Of a plain table: files of a good size, with the rows in arrival order."""
+    """A plain table gets files of a good size, with the rows in arrival order."""
 
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """One compaction of a version.
+    """The plan of one compaction of a version.
 
     Attributes:
         rewrite: what is made.
@@ -75,15 +75,15 @@ class CompactionPlan:
 def plan_compaction(splits: SplitSource, strength: Strength, every: int | None = None) -> CompactionPlan | None:
     """Return the plan of a compaction of a version; None where there is nothing to do.
 
-    Of a table that has no log to resolve, a resolve folds as a minor one does.
+    For a plain table a resolve is a minor compaction.
 
     Args:
         splits: the version.
-        strength: what is asked for.
-        every: the number of commits by whose levels a minor compaction folds the newest part of the log; None for all.
+        strength: the requested strength.
+        every: number of commits by whose levels a minor compaction folds the newest part of the log; None to fold all.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for an external table that cannot be compacted so.
+        TrinityError: NOT_SUPPORTED for an external table that cannot be compacted in this way.
     """
     definition, full = splits.definition, strength is Strength.FULL
     if definition.external:
@@ -122,13 +122,13 @@ def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> Com
     A run is part of the base: live rows whose keys have no other row in the base that is not deleted. It has the log's
     winners or, where the engine folds by column, the fold of base rows and log.
 
-    Without a base beside which a run could stand, or where the sidecar keeps all row versions, it takes a new base.
+    Without other base files, or where the sidecar keeps all row versions, the plan is a new base instead.
     """
     base, log = tiers(splits.files)
     if not log:
         return None
     rows, runs = sum(f.live_rows for f in log), list[DataFile]()
-    # (of a partitioned table no base file has a bucket)
+    # files without buckets are runs, except in a partitioned table, in which no base file has a bucket
     unbucketed = [f for f in base if not f.bucket and not splits.definition.partition_by]
     for run in sorted(unbucketed, key=lambda f: f.live_rows):
         if run.live_rows > _GROWTH * rows:
@@ -165,7 +165,7 @@ def _winners_of_others(splits: SplitSource, strength: Strength) -> CompactionPla
 
 
 def _fewer_files(splits: SplitSource, *, purges: bool) -> CompactionPlan | None:
-    """Plan the compaction of a plain table, which purges deleted rows if asked to."""
+    """Plan the compaction of a plain table. ``purges`` also rewrites files with deleted rows, to remove these."""
     groups = (_crowded_partitions if splits.definition.partition_by else _crowded)(splits.files, purges)
     return CompactionPlan(Rewrite.PLAIN, [f for group in groups for f in group], groups=groups) if groups else None
 
@@ -190,7 +190,7 @@ def _files_for(splits: SplitSource, files: Sequence[DataFile]) -> int | None:
 def _is_worth_it(splits: SplitSource, spec: MergeSpec, retention: Retention) -> bool:
     """Return True where a full compaction changes the files of a table without a log.
 
-    Under the sidecar names of older releases other readers of a table's folder read its rows as the table's.
+    It does so, too, for sidecar files with names of older releases, which other readers of the folder take for data.
     """
     old = any(is_sink_file(file.name) and not file.name.endswith(OWN_ENDING) for file in splits.sidecar)
     rewritten = bool(splits.files) and (old or not _is_compact(splits, spec))
@@ -207,6 +207,6 @@ def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
 
 
 def _buckets_for(files: Sequence[DataFile]) -> int:
-    """Return a power of two, so that a table that grows splits its buckets and does not shuffle them."""
+    """Return the number of buckets: a power of two, so that a growing table splits buckets and never shuffles them."""
     wanted = max(1.0, sum(f.size for f in files) / _BUCKET_BYTES, sum(f.rows for f in files) / _BUCKET_ROWS)
     return min(1024, 1 << math.ceil(math.log2(wanted)))

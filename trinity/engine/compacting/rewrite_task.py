@@ -22,8 +22,9 @@ class RewriteTask:
 
     Attributes:
         commit: highest commit number that was folded (K6).
-        buckets: the first of the buckets; :data:`BUCKET` has the number of a row's own. None: files without buckets.
-        sidecar: where and with which columns tombstones are written; None: they stay among the rows.
+        buckets: the first bucket; the column :data:`BUCKET` has the number of a row's bucket. None for files without
+            buckets.
+        sidecar: the target, with its columns, to which tombstones are written; None where they stay among the rows.
         in_log: True when rows marked :data:`LEFT` go to a log file of their own.
     """
 
@@ -51,7 +52,7 @@ class RewriteTask:
     def _buckets(self, order: int) -> Route:
         assert self.buckets is not None
         first = self.buckets
-        # a page is prepared after the choice of a bucket, which needs a column that is not stored
+        # bucket sinks prepare pages themselves: they need the column of the bucket, which is not stored
         return _BucketSinks(lambda index: self._sink(order, replace(first, index=index)), self._rows), lambda page: page
 
     def _rows(self, page: pa.RecordBatch) -> pa.RecordBatch:
@@ -76,23 +77,23 @@ class RewriteTask:
 
 
 def in_storage_form(page: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a page that Spark read back in storage form: Spark changes time zones and names inside nested types."""
+    """Return a page from Spark in storage form: Spark changes time zones, and names within nested types."""
     present = set(page.schema.names)
-    # rows have no stamps where the table had no column for them yet
+    # a column may be missing: stamps of rows that are older than the table's column for stamps
     columns = [page.column(f.name) if f.name in present else pa.nulls(page.num_rows, f.type) for f in schema]
     cast = [cast_array(c, f.type, f.name, "UTC") for c, f in zip(columns, schema, strict=True)]
     return pa.record_batch(cast, schema=schema)
 
 
 class _BucketSinks(PageSink):
-    """A sink for each bucket that a task has rows of.
+    """The sinks of the buckets of which a task has rows.
 
-    That is one bucket, unless Spark has coalesced several small tasks. It does so where an exchange of its own has
-    partitioned the rows already as the rewrite asks: it may change that exchange's number of tasks.
+    There is one bucket, unless Spark has coalesced several small tasks. Spark does so if an earlier exchange of its own
+    has partitioned the rows as the rewrite requires: it may change the number of that exchange's tasks.
 
     Args:
         made: makes the sink of a bucket.
-        prepare: turns a page into what is stored of it.
+        prepare: converts a page to the rows and columns to store.
     """
 
     def __init__(self, made: Callable[[int], PageSink], prepare: Prepare) -> None:
@@ -118,5 +119,5 @@ class _BucketSinks(PageSink):
 
 
 def sidecar_target(target: WriteTarget, folder: str, storage: pa.Schema) -> WriteTarget:
-    """Return the target of a rewrite's tombstones: a folder beside the table's metadata, hidden from other readers."""
+    """Return the target of a rewrite's sidecar files, in a folder whose files other readers do not take for data."""
     return replace(target, folder=folder, storage=storage, statistics=(), partition_by=(), ending=OWN_ENDING)

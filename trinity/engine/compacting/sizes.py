@@ -1,4 +1,4 @@
-"""Sizes of files: which files a compaction merges."""
+"""The choice, by their sizes, of the files that a compaction concatenates."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def by_partition_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, 
 
 
 def crowded(files: Sequence[DataFile]) -> list[list[DataFile]]:
-    """Return groups of files of one partition each that a plain table's compaction makes one file of.
+    """Return groups of files to concatenate; a group lies in one partition.
 
-    Only of partitions that have more files than their size needs.
+    Partitions that have no more files than their size needs are left out.
     """
     groups: list[list[DataFile]] = []
     for found in by_partition_values(files).values():
@@ -37,7 +37,7 @@ def crowded(files: Sequence[DataFile]) -> list[list[DataFile]]:
 
 
 def in_groups(files: Sequence[DataFile], count: int) -> list[list[DataFile]]:
-    """Return files, in arrival order, in at most ``count`` groups of about the same size."""
+    """Split files, in arrival order, into at most ``count`` groups of about the same size."""
     total, before = sum(f.size for f in files) or 1, 0
     groups: dict[int, list[DataFile]] = {}
     for file in sorted(files, key=arrival_order):

@@ -1,4 +1,4 @@
-"""Upkeep of many tables by a scheduler: each gets the compaction that its health asks for, and a vacuum."""
+"""Upkeep of many tables by a scheduler: each gets the compaction that its health report advises, and a vacuum."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Upkeep:
     """Work of ``session.maintain()`` on one table.
 
     Attributes:
-        table: its full name; that of a schema for what dropped tables have left there.
+        table: full name of the table; of a schema for the files that dropped tables have left there.
         strength: the compaction that was due, ``minor``, ``resolve`` or ``full``; None when none was.
-        compacted: its commit; None when none was due, or it failed.
-        vacuumed: what was removed; None when nothing was to be, or it failed.
-        error: what went wrong; other tables were looked after all the same. TRANSACTION_CONFLICT when somebody else
-            compacted the table meanwhile.
+        compacted: the commit of the compaction; None when none was due, or it failed.
+        vacuumed: the files that were removed; None when no vacuum was asked for, or it failed.
+        error: the error of this table, if any; other tables are maintained in spite of it. TRANSACTION_CONFLICT when
+            another writer compacted the table meanwhile.
     """
 
     table: str
@@ -41,17 +41,17 @@ class Upkeep:
 
 
 class MaintainedTable(Protocol):
-    """A table, as upkeep sees it."""
+    """The part of a table that upkeep uses."""
 
     @property
     def name(self) -> TableName: ...
 
     def health(self) -> Health:
-        """Return the state of its files."""
+        """Return the state of the table's files."""
         ...
 
     def compact(self, strength: str | bool | None = None, *, full: bool = False) -> CommitResult:
-        """Replace its files by fewer."""
+        """Replace the table's files by fewer."""
         ...
 
     def vacuum(self, retain: str = "7 days") -> VacuumResult:
@@ -60,7 +60,7 @@ class MaintainedTable(Protocol):
 
 
 def maintain_table(table: MaintainedTable, retain: str | None) -> Upkeep:
-    """Compact a table if that is due, and vacuum versions that were replaced longer ago than ``retain``, if any."""
+    """Compact a table if that is due, and vacuum versions replaced longer ago than ``retain``; None: vacuum nothing."""
     name = str(table.name)
     strength: str | None = None
     compacted: CommitResult | None = None
@@ -75,10 +75,10 @@ def maintain_table(table: MaintainedTable, retain: str | None) -> Upkeep:
 
 
 class CatalogSet(Protocol):
-    """The catalogs, as upkeep sees them."""
+    """The part of a set of catalogs that upkeep uses."""
 
     def schemas(self, within: TableName | None = None) -> list[tuple[str, str]]:
-        """Return catalog and schema of each schema."""
+        """Return (catalog, schema) of each schema."""
         ...
 
     def __getitem__(self, name: str, /) -> Connector:
@@ -87,7 +87,7 @@ class CatalogSet(Protocol):
 
 
 def sweep_dropped_tables(catalogs: CatalogSet, within: TableName | None, retain: str | None) -> list[Upkeep]:
-    """Remove what dropped tables have left; return an entry for each schema that had any.
+    """Remove the files that dropped tables have left; return an entry for each schema that had such files.
 
     ``within`` is a schema's name; None means all schemas. Files younger than ``retain`` stay; None removes nothing.
     """
@@ -105,7 +105,7 @@ def sweep_dropped_tables(catalogs: CatalogSet, within: TableName | None, retain:
 
 
 def _compact(table: MaintainedTable, strength: str) -> tuple[str, CommitResult]:
-    """Compact by a strength; fully where the table's format, or a property of it, knows no resolve."""
+    """Compact by a strength; instead of a resolve, fully where the table's format or properties allow no resolve."""
     try:
         return strength, table.compact(strength)
     except TrinityError as error:

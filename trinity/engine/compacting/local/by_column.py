@@ -1,6 +1,6 @@
 """Compaction of tables whose engine folds column by column, in this process: only keys of the log are folded.
 
-All other rows of base and sidecar are copied, page by page. From base files that stay, the rows of these keys are
+All other rows of base and sidecar are copied, page by page. In base files that stay, the rows of the folded keys are
 deleted by position.
 """
 
@@ -30,7 +30,7 @@ from trinity.spi import CARRIED, ROW_KIND
 
 
 class ColumnRewrite:
-    """A compaction of sidecar and log with the whole base, or only with base rows of the same keys."""
+    """A compaction of sidecar and log with the whole base, or, if the base ``stays``, with its rows of their keys."""
 
     def __init__(self, fold: FoldPlan, count: int, retention: Retention, *, stays: bool = False) -> None:
         self.fold, self.spec, self.storage = fold, fold.spec, fold.splits.storage
@@ -48,7 +48,7 @@ class ColumnRewrite:
 
     @contextmanager
     def lay_out(self) -> Iterator[Parts]:
-        """Give the rows of the new base, of the new sidecar, and those that stay in the log, by their parts.
+        """Yield the rows of the new base, of the new sidecar, and those that stay in the log, by their parts.
 
         Raises:
             TrinityError: BAD_DATA naming a file that cannot be read.
@@ -72,7 +72,7 @@ class ColumnRewrite:
         for file in self.replaced:
             for page in live_pages(file, read):
                 [others], matching = keys.split([page])
-                earlier += [] if self.spec.keeps_history else matching  # or the sidecar has what they are folded from
+                earlier += [] if self.spec.keeps_history else matching  # else the sidecar has their versions
                 self._add(parts, self._as_folded(pa.Table.from_batches([others])))
         by_column = ColumnFold(self.fold.splits.definition, self.spec)
         given = by_column.contributions(pa.concat_tables([*earlier, keys.log]))
@@ -83,7 +83,7 @@ class ColumnRewrite:
         self._add(parts, found.sidecar_rows, deleted=True)
 
     def _keys(self, keys: FoldedKeys) -> FoldedKeys:
-        """Return the keys that are folded: those of the sidecar too where its rows grow too old."""
+        """Return the keys that are folded: with a retention also those of the sidecar, whose old rows are dropped."""
         if self.retention.limit_ms is None:
             return keys
         wanted = pa.schema([self.storage.field(name) for name in self.spec.key])
@@ -92,7 +92,7 @@ class ColumnRewrite:
         return replace(keys, given=Keys.of(both, self.spec.key)[0])
 
     def _as_folded(self, rows: pa.Table) -> pa.Table:
-        """Return base rows, which are folded, marked so."""
+        """Mark base rows as rows that are the fold of others."""
         for name, value in ((ROW_KIND, StoredKind.FOLDED), (CARRIED, None)):
             if name in self.storage.names:
                 marks = pa.repeat(pa.scalar(value, self.storage.field(name).type), len(rows))

@@ -1,7 +1,7 @@
-"""Rewrites the rows of a compaction in this process: no job, and no JVM.
+"""The compactor in this process: no job, and no JVM.
 
-The rows that stay are found by narrow columns first. Then they are read once, each into its part, and each part is put
-in order and written.
+First the rows that stay are found, by key, ordering columns and marks of deletion. Then they are read once, each into
+its part, and each part is sorted and written.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _NOTHING: Final = np.empty(0, np.int64)
 LOG_ROWS_AT_ONCE: Final = Limit(2_000_000)
-"""Rows of the log whose keys and ordering are in memory at once: some hundred MB."""
+"""Most rows of the log whose key and ordering columns are in memory at once: some hundred MB."""
 _FILES_AT_ONCE: Final = 8
-"""Files of which narrow columns are read at once: opening dominates the cost of a small file."""
+"""Files whose key and ordering columns are read in parallel: opening dominates the cost of a small file."""
 
 
 class LocalCompactor:
-    """See :class:`~trinity.engine.compacting.compactor.Compactor`."""
+    """The :class:`~trinity.engine.compacting.compactor.Compactor` that runs in this process."""
 
     def fold(
         self, fold: FoldPlan, write: RewriteTask, buckets: int | None, retention: Retention
@@ -58,7 +58,7 @@ class LocalCompactor:
         spec, storage = fold.spec, fold.splits.storage
         by_bucket = buckets is not None and fold.in_buckets_by_arrow(buckets)
         base = {f.bucket.index: f for f in fold.base if f.bucket} if by_bucket else {}
-        # by bucket a tombstone is merged with the base row later
+        # a merge by bucket needs tombstones, to drop the base rows that they delete
         found = _find_winners(fold, [] if by_bucket else fold.base, deleted_too=by_bucket or spec.keeps_tombstones)
         base_rows = (
             [] if by_bucket else [RetainedRows.all_of(f, lost) for f, lost in zip(fold.base, found.lost, strict=True)]
@@ -73,7 +73,7 @@ class LocalCompactor:
         spec = fold.spec
         if (why := why_not_files(fold.splits) if spec.by_column else _why_not(fold)) is not None:
             return why
-        if spec.by_column:  # all stay, and those of one key in their order
+        if spec.by_column:  # all rows stay, and rows of one key keep their order
             if order_is_lost(fold.splits):
                 return NotLocal("another engine has rewritten files of its log (compact('full') folds them here)")
             stays = [RetainedRows.all_of(file) for file in fold.splits.in_arrival_order(fold.log)]
@@ -157,7 +157,7 @@ def _why_not(fold: FoldPlan) -> NotLocal | None:
 
 
 class _FoldOutcome(NamedTuple):
-    """The outcome of a fold: the winners, and for each searched base file the positions of losing rows, ascending."""
+    """The outcome of a fold: the winners by file, and for each searched base file the ascending positions of losers."""
 
     retained: Sequence[RetainedRows]
     lost: Sequence[np.ndarray]
@@ -166,7 +166,7 @@ class _FoldOutcome(NamedTuple):
 def _find_winners(
     fold: FoldPlan, base: Sequence[DataFile], *, deleted_too: bool, keyless_too: bool = False
 ) -> _FoldOutcome:
-    """Find what wins: of a large log a share of the keys at a time, so that memory holds them.
+    """Find the rows that win: in a large log for a share of the keys at a time, so that memory holds them.
 
     Args:
         fold: the files.
@@ -194,7 +194,7 @@ def _find_winners(
             )
             lost.append([positions for positions, _ in losing])
             del winners, losing
-            pa.default_memory_pool().release_unused()  # it would keep it from what comes next
+            pa.default_memory_pool().release_unused()  # unused memory would count against later steps
     return _FoldOutcome(files.retained(), [np.sort(np.concatenate(shares)) for shares in zip(*lost, strict=True)])
 
 
@@ -202,7 +202,7 @@ def _find_winners(
 def _laid_out(
     stays: Sequence[RetainedRows], storage: pa.Schema, layout: PartLayout, *, ordered: bool = False
 ) -> Iterator[Parts]:
-    """Read the rows that stay, each into its part; several files at a time unless the rows are in an order."""
+    """Read the rows that stay, each into its part; several files at a time unless the rows must stay in order."""
     with Parts(stored_schema(storage)) as parts:
 
         def read(rows: RetainedRows) -> None:

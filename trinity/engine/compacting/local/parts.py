@@ -1,4 +1,4 @@
-"""The parts that rows are laid out in: buckets, or partitions. What memory should not hold waits on the disk."""
+"""Parts into which rows are sorted: buckets, or partitions. Rows beyond a limit of memory are spilled to disk."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
 
 BYTES_IN_MEMORY: Final = Limit(128 * 1024 * 1024)
-"""Bytes of rows that wait in memory."""
+"""Most bytes of rows that wait in memory."""
 _LZ4: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Parts:
-    """Rows by the number of their part. Safe to use from several threads; a context that removes its files."""
+    """Rows by the number of their part. Several threads may use it; as a context manager, it removes its files."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -48,7 +48,7 @@ class Parts:
             self._folder.cleanup()
 
     def add(self, rows: pa.RecordBatch, parts: np.ndarray) -> None:
-        """Add rows. Raises FILESYSTEM_ERROR when the folder for temporary files cannot hold them."""
+        """Add rows to their parts. Raises FILESYSTEM_ERROR when the folder for temporary files cannot hold them."""
         if not rows.num_rows:
             return
         order = np.argsort(parts, kind="stable")
@@ -98,10 +98,10 @@ def _read(path: Path, index: int) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class PartLayout:
-    """Parts by the hash of the key, of all rows or of those of each partition.
+    """The layout of rows in parts, by the hash of the key: of all rows, or of the rows of each partition.
 
-    ``partitions`` has for the path of a file the first part of its partition, and how many that has; ``count`` parts
-    have the rows that no partition is known of.
+    ``partitions`` has, for the path of a file, the first part of its partition, and the partition's number of parts.
+    ``count`` is the number of parts for rows whose partition is unknown.
     """
 
     key: Sequence[str]

@@ -1,7 +1,7 @@
 """The rows that win their keys, found by key, ordering columns and marks of deletion alone.
 
-Only these columns are in memory, of a share of the keys at a time. The winners' other columns are read after that, page
-by page, by position.
+Only these columns are in memory, for a share of the keys at a time. The winners' other columns are read afterwards,
+page by page, by position.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from trinity.storage.parquet_files import reporting_unreadable_file, rows_in, st
 
 _STAYS: Final = 1
 _DELETES: Final = 2
-"""Mark of a row that stays, and deletes its key."""
+"""Mark of a row that stays as a tombstone."""
 
 
 def stored_schema(storage: pa.Schema) -> pa.Schema:
-    """Return the columns of :meth:`RetainedRows.pages`."""
+    """Return the schema of :meth:`RetainedRows.pages`."""
     return pa.schema([*storage, pa.field(DELETED, pa.bool_()), pa.field(SINCE, pa.int64())])
 
 
@@ -41,7 +41,7 @@ class RetainedRows:
     """Rows of one file that a rewrite keeps.
 
     Attributes:
-        marks: one byte per row: 0 for a dropped one, else how it stays: ``_STAYS``, or as a tombstone, ``_DELETES``.
+        marks: one byte per row: 0 for a dropped row, ``_DELETES`` for a tombstone that stays, ``_STAYS`` for others.
         stamped: True when rows of another engine get the stamp of their commit.
     """
 
@@ -51,7 +51,7 @@ class RetainedRows:
 
     @classmethod
     def all_of(cls, file: DataFile, lost: np.ndarray | None = None) -> RetainedRows:
-        """Return all rows that are not deleted by position, nor lost."""
+        """Return all rows that are neither deleted by position nor at the positions ``lost``."""
         left = rows_left(file, NOTHING_HIDDEN)
         marks = np.ones(rows_in(file), np.uint8) if left is None else left.astype(np.uint8)
         if lost is not None:
@@ -59,7 +59,7 @@ class RetainedRows:
         return cls(file, marks)
 
     def pages(self, storage: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield them in storage form with ``DELETED`` and ``SINCE``.
+        """Yield the rows in storage form, with ``DELETED`` and ``SINCE``.
 
         Raises:
             TrinityError: BAD_DATA naming the file, where it cannot be read.
@@ -80,7 +80,7 @@ class RetainedRows:
 
 
 class LogFiles:
-    """The files of sidecar, runs and log, in arrival order. A row's index among all of their rows identifies it."""
+    """The files of sidecar, runs and log, in arrival order. A row's index among all their rows identifies the row."""
 
     def __init__(self, fold: FoldPlan) -> None:
         self.files: Sequence[DataFile] = [
@@ -114,7 +114,7 @@ class LogFiles:
         self._marks[positions] = np.where(deleted, _DELETES, _STAYS)
 
     def retain_keyless(self, rows: pa.RecordBatch) -> None:
-        """Mark rows with NULL in their key, which are versions of no row (K1)."""
+        """Mark rows with a NULL in their key as rows that stay: they are versions of no row (K1)."""
         for name in self._key:
             column = rows.column(name)
             if column.null_count:
@@ -131,7 +131,7 @@ class LogWinners:
     """The winners of a share of the keys.
 
     Attributes:
-        rows: the winner of each key by its number: key, ordering columns and marks, with the position and ``DELETED``.
+        rows: the winner of each key, by the key's number: key, ordering columns, marks of deletion, index, ``DELETED``.
         position_column: name of the column with a row's index among all rows of the log.
     """
 

@@ -16,7 +16,7 @@ from trinity.spi import ROW_KIND, SplitSource
 from trinity.syntax.quoting import quoted
 
 Run = Callable[..., list[bytes]]
-"""(rows, in_log) -> fragments: writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
+"""A function (rows, in_log) -> fragments, which writes rows with ``DELETED``, ``LEFT``, ``SINCE`` and ``ARRIVAL``."""
 
 
 def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run, retention: Retention) -> list[bytes]:
@@ -36,7 +36,7 @@ def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run, r
 
 
 class _Rewrite:
-    """The rows of a compaction, by where they go."""
+    """The rows that a compaction writes, marked for base, sidecar or log."""
 
     def __init__(self, rows: DataFrame, splits: SplitSource, spec: MergeSpec, retention: Retention) -> None:
         self.spec = spec
@@ -50,10 +50,9 @@ class _Rewrite:
         self.folded = self.fold(self.counted)
 
     def rows(self, unfit: DataFrame | None) -> DataFrame:
-        """Return the rows of base and sidecar, and of unfit keys the row versions for the log.
+        """Return the rows for base and sidecar, and the row versions of unfit keys for the log.
 
-        Unfit keys have a value out of range. While it is not known whether there are any (None), base rows that should
-        not be there are marked ``LEFT``.
+        Unfit keys have a value out of range. As long as they are not known (None), their base rows are marked ``LEFT``.
         """
         base = self.folded.where(VISIBLE if unfit is None else f"{VISIBLE} AND {FITS}")
         base = base.selectExpr(*self.marked, FITS)
@@ -80,7 +79,7 @@ class _Rewrite:
     def _sidecar_rows(self) -> DataFrame:
         """Return the rows with which late rows, or later rows of keys that are not visible, are folded (E3)."""
         spec = self.spec
-        # in arrival order nothing can come before a cut or a revival any more
+        # without ordering columns no later row can come before a cut or a revival any more
         rows = self.counted if spec.ordering else self.fold.counting(self.counted)
         key = ", ".join(map(quoted, spec.key))
         rows = rows.selectExpr("*", f"max({KIND} = {FoldKind.ADD}) OVER (PARTITION BY {key}) AS {VISIBLE}")

@@ -1,4 +1,4 @@
-"""Rewrites the rows of a compaction by Spark."""
+"""The compactor by Spark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNKNOWN: Final = ColumnStats()
 
 @dataclass(frozen=True)
 class SparkCompactor:
-    """See :class:`~trinity.engine.compacting.compactor.Compactor`."""
+    """The :class:`~trinity.engine.compacting.compactor.Compactor` that runs Spark jobs."""
 
     spark: SparkSession
 
@@ -80,7 +80,7 @@ class SparkCompactor:
         if nullable := [k for k in spec.key if any(f.stats.get(k, _UNKNOWN).nulls != 0 for f in splits.files)]:
             rows = rows.unionByName(versions.where(" OR ".join(f"{quoted(k)} IS NULL" for k in nullable)))
         rows = distributed(rows.withColumn(DELETED, F.lit(False)), splits, spec, splits.files, count)
-        names = zip(splits.storage.names, write.target.storage.names, strict=True)  # the latter under column mapping
+        names = zip(splits.storage.names, write.target.storage.names, strict=True)  # they differ under column mapping
         rows = rows.selectExpr(*[f"{quoted(name)} AS {quoted(stored)}" for name, stored in names], DELETED)
         return run_on_spark(write, rows)
 
@@ -91,7 +91,7 @@ class SparkCompactor:
 def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTask, retention: Retention) -> list[bytes]:
     """Rewrite base, log and sidecar, bucket by bucket, and return the fragments.
 
-    Base tasks compare with the log in Arrow.
+    Each task merges the log's winners with the base files of its buckets in Arrow.
     """
     assert fold.buckets is not None
     spec, count = fold.spec, fold.buckets
@@ -102,7 +102,7 @@ def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTas
         rows = {**{bucket: naming([bucket]) for bucket in base}, **by_bucket(winners, spec.key, count)}
         return [*Written.of(run_in_threads(task, rows, parallelism(spark))).rows]
     results = run_on_spark(task, in_buckets(SparkExecutor(spark).log_winners(fold), spec, count))
-    if missed := sorted(base.keys() - {*Written.of(results).buckets}):  # the log has no row of theirs
+    if missed := sorted(base.keys() - {*Written.of(results).buckets}):  # the log has no row in these buckets
         tasks = min(len(missed), parallelism(spark))
         results += run_on_spark(task, arrow_frame(spark, naming(missed)).repartition(tasks))
     return [*Written.of(results).rows]

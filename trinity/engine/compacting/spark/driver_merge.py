@@ -1,4 +1,4 @@
-"""Compactions in this process, where it is all that there is of Spark: no job, and no row through the JVM."""
+"""Compactions in this process, for a Spark that runs within it: no job, and no row through the JVM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def log_winners_in_process(spark: SparkSession, fold: FoldPlan) -> pa.Table | NotLocal:
-    """Return the winners of the log, with ``DELETED`` and ``SINCE``; or why Spark has to find them."""
+    """Return the winners of the log, with ``DELETED`` and ``SINCE``, or why a Spark job has to find them."""
     if not runs_in_process(spark):
         return NotLocal("Spark has executors of its own")
     return log_winners(fold)
@@ -38,7 +38,7 @@ def by_bucket(winners: pa.Table, key: Sequence[str], count: int) -> dict[int, pa
 
 
 def run_in_threads(task: Task, rows: Mapping[int, pa.Table], threads: int) -> Iterable[bytes]:
-    """Return a task's results for rows by their order in the commit. Raises what the task raises."""
+    """Run a task in threads, on rows by their order in the commit, and return its results. Raises what it raises."""
     with ThreadPoolExecutor(threads) as pool:
         found = list(pool.map(lambda order: task(order, rows[order].to_batches()), rows))
     return [fragment for fragments in found for fragment in fragments]

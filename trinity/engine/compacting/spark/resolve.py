@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RUN_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of log for each file of a run."""
+"""Bytes of replaced files for each file of a new run."""
 _SCAN_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of base for each task that looks at its keys, as far as there are cores."""
+"""Bytes of base files for each task that looks at their keys, if there are cores for so many tasks."""
 _MOST_TASKS: Final = 64
 
 
 def write_resolve(spark: SparkSession, resolve: Resolve) -> tuple[list[bytes], list[bytes]]:
-    """Return the fragments of run and sidecar, and of positions (R1)."""
+    """Execute a resolve; return (fragments of run and sidecar, fragments of superseded positions) (R1)."""
     work: _Resolve = (_ByColumn if resolve.fold.spec.by_column else _WholeRows)(spark, resolve)
     fragments, deletes = work.write()
     if (positions := work.superseded_rows()) is not None:
@@ -57,14 +57,14 @@ def write_resolve(spark: SparkSession, resolve: Resolve) -> tuple[list[bytes], l
 
 @dataclass(frozen=True)
 class _Resolve(ABC):
-    """The rows of a resolve."""
+    """The execution of a resolve by Spark."""
 
     spark: SparkSession
     resolve: Resolve
 
     @property
     def fold(self) -> FoldPlan:
-        """What is folded, and what stays."""
+        """The plan of the resolve's fold."""
         return self.resolve.fold
 
     @property
@@ -74,12 +74,12 @@ class _Resolve(ABC):
 
     @property
     def spec(self) -> MergeSpec:
-        """The merge rules of its table."""
+        """The merge rules of the table."""
         return self.fold.spec
 
     @cached_property
     def rewrite_task(self) -> RewriteTask:
-        """What writes run and sidecar."""
+        """The task that writes run and sidecar."""
         return self.resolve.rewrite_task
 
     @property
@@ -89,32 +89,32 @@ class _Resolve(ABC):
 
     @abstractmethod
     def write(self) -> tuple[list[bytes], list[bytes]]:
-        """Write run and sidecar. Returns their fragments, and those of positions that came up on the way."""
+        """Write run and sidecar; return their fragments, and those of superseded positions found meanwhile."""
 
     @abstractmethod
     def superseded_rows(self) -> DataFrame | None:
-        """Return file and position of each superseded row of the files; None when there can be none."""
+        """Return file and position of each superseded row of ``unbucketed_files``; None when there can be none."""
 
     @property
     def tasks(self) -> int | None:
-        """The number of tasks that write the run; None for one by partition."""
+        """The number of tasks that write the run; None where the run has files by partition."""
         if self.splits.definition.partition_by:
             return None
         return max(1, math.ceil(sum(f.size for f in self.resolve.replaced) / _RUN_BYTES))
 
     def with_row_location(self, rows: DataFrame, files: Sequence[DataFile]) -> DataFrame:
-        """Return key and ordering columns of a scan, with file and position of each row, as ``b``."""
+        """Return key and ordering columns of a scan, with file and position of each row, under the alias ``b``."""
         position = f"{_tokens(files)[0]} AS {FILE_TOKEN}", f"_metadata.row_index AS {POSITION}"
         return self.key_and_ordering(rows, *position).alias("b")
 
     def key_and_ordering(self, rows: DataFrame, *further: str) -> DataFrame:
-        """Return key and ordering columns, and further ones."""
+        """Return the key and ordering columns of rows, and further columns."""
         names = dict.fromkeys((*self.spec.key, *self.spec.ordering))
         return rows.selectExpr(*map(quoted, names), *further)
 
 
 class _ByColumn(_Resolve):
-    """A resolve by column: the base rows of keys in log and sidecar are folded with these, and deleted."""
+    """A resolve by column: base rows whose keys are in log or sidecar are folded with these, and deleted."""
 
     @cached_property
     def unbucketed_files(self) -> list[DataFile]:
@@ -153,9 +153,8 @@ class _ByColumn(_Resolve):
 class _WholeRows(_Resolve):
     """A resolve of an engine that keeps rows whole.
 
-    Base files in buckets are merged with the log bucket by bucket: all superseded rows of a file come up in the task
-    that writes the bucket's part of the run. For other base files there is a second job, in which they are brought
-    together.
+    Base files in buckets are merged with the log by bucket: the task that writes a bucket's part of the run finds
+    all superseded rows of the bucket's file. For other base files a second job collects the superseded rows by file.
     """
 
     @cached_property
@@ -171,16 +170,16 @@ class _WholeRows(_Resolve):
 
     @cached_property
     def bucketed_files(self) -> list[DataFile]:
-        """Touched files in buckets."""
+        """The touched files in buckets; none when tasks cannot merge by bucket."""
         return [f for f in self.touched if f.bucket and self.buckets]
 
     @cached_property
     def unbucketed_files(self) -> list[DataFile]:
-        """Touched files in none."""
+        """The other touched files."""
         return [f for f in self.touched if not (f.bucket and self.buckets)]
 
     def write(self) -> tuple[list[bytes], list[bytes]]:
-        """Write live rows to the run, tombstones to the sidecar, and positions of files in buckets."""
+        """Write live rows to the run, tombstones to the sidecar, and superseded positions of files in buckets."""
         if not self.bucketed_files:
             newest = with_tombstones(self.winners_over_unbucketed_files, self.resolve.retention)
             rows = distributed(newest, self.splits, self.spec, self.resolve.replaced, self.tasks)
@@ -197,7 +196,7 @@ class _WholeRows(_Resolve):
 
     @property
     def winners_over_unbucketed_files(self) -> DataFrame:
-        """Log winners that beat every row of the unbucketed base files."""
+        """The log's winners that no row of the unbucketed base files beats."""
         spec = self.spec
         compares = bool(spec.ordering) or spec.engine is MergeEngine.FIRST_ROW
         if not (compares and self.unbucketed_files):
@@ -208,10 +207,10 @@ class _WholeRows(_Resolve):
 
     @property
     def in_buckets(self) -> DataFrame:
-        """The same by bucket, in one task per useful size of base files, or per file of the run."""
+        """The same winners by bucket, in one task for each useful size of base files, or for each file of the run."""
         assert self.buckets
         rows = self.winners_over_unbucketed_files
-        if self.unbucketed_files:  # whose join may part them otherwise
+        if self.unbucketed_files:  # the join may have distributed the rows in another way
             rows = rows.repartition(self.buckets, *map(quoted, self.spec.key))
         return in_buckets(rows, self.spec, self.buckets).coalesce(self.task_count)
 
@@ -249,16 +248,16 @@ class _WholeRows(_Resolve):
 
 
 def _tokens(files: Sequence[DataFile]) -> tuple[str, dict[Any, DataFile]]:
-    """Return (Spark SQL over a scan, its value -> file); it is the file's size, or its name if two sizes are equal."""
+    """Return Spark SQL over a scan that identifies a row's file, by size or by name, and the files by its value."""
     by_size = {f.size: f for f in files}
-    if len(by_size) == len(files):  # a number: a name would be copied for each row
+    if len(by_size) == len(files):  # rather a number than a name, which would be copied for each row
         return "_metadata.file_size", by_size
     return "_metadata.file_name", {f.name: f for f in files}
 
 
 @dataclass(frozen=True)
 class _PositionTask:
-    """Writes one task's positions of deleted rows."""
+    """The task that writes positions of deleted rows, from pages of file and position."""
 
     write: DeleteTask
 
@@ -270,7 +269,7 @@ class _PositionTask:
 
 
 def _take(page: pa.RecordBatch, found: dict[Any, list[pa.Array]]) -> None:
-    """Add a page's positions to those of each file."""
+    """Add a page's positions to ``found``, by file."""
     files, positions = page.column(FILE_TOKEN), page.column(POSITION)
     for file in files.drop_null().unique():
         found.setdefault(file.as_py(), []).append(positions.filter(pc.equal(files, file)))
@@ -278,7 +277,7 @@ def _take(page: pa.RecordBatch, found: dict[Any, list[pa.Array]]) -> None:
 
 @dataclass(frozen=True)
 class _ResolveTask:
-    """Writes a task's rows that no base row beats, and what they supersede."""
+    """The task that merges buckets, and writes winners that no base row beats, and positions that they supersede."""
 
     rows: RewriteTask
     provider: PageSinkProvider

@@ -1,4 +1,4 @@
-"""Rows that several of Spark's compactions need: their layout, by partition too, and what goes into the sidecar."""
+"""Rows of compactions by Spark: their distribution to tasks, by key or by partition, and tombstones of the sidecar."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ def in_buckets(rows: DataFrame, spec: MergeSpec, count: int) -> DataFrame:
 
 
 def with_tombstones(winners: DataFrame, retention: Retention) -> DataFrame:
-    """Return winning versions, tombstones with the time since when they are in the sidecar, unless it is over.
-
-    Without a watermark every later row wins: nothing has to be remembered, unless the table asks for it.
-    """
+    """Return winners; tombstones get the time since when they are in the sidecar, and expired ones are dropped."""
     rows = winners.where(f"NOT {DELETED} OR {retention.keeps_sql}")
     return rows.withColumn(SINCE, F.expr(retention.since_sql))
 
@@ -55,10 +52,10 @@ _MOST_TASKS: Final = 1024
 def _by_partition(
     rows: DataFrame, definition: TableDefinition, spec: MergeSpec, files: Sequence[DataFile]
 ) -> tuple[DataFrame, Sequence[str]]:
-    """Return the rows of a keyed table with one task for all of a partition, and by what to sort: partition and key.
+    """Return the rows of a keyed table, each partition in one task, and the columns to sort by: partition and key.
 
-    A table with a partition too large for one file is cut into ranges of partition and key instead; so is one with
-    transforms, since those of dates, numbers and texts keep the order of their column.
+    If a partition is too large for one file, the table is split into ranges of partition and key instead; so is a table
+    partitioned by transforms, since those of dates, numbers and texts keep the order of their column.
     """
     columns = [quoted(c) for c in definition.partition_columns]
     order = list(dict.fromkeys((*columns, *map(quoted, spec.key))))
