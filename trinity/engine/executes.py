@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NotLocal:
-    """Why this process cannot do something without Spark.
+    """The reason why this process cannot execute something without Spark.
 
     Attributes:
         reason: a clause for people.
-        error: raised in a session without Spark; NOT_SUPPORTED with the reason by default.
+        error: the error to raise in a session without Spark; by default NOT_SUPPORTED with the reason.
     """
 
     reason: str
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 _log: Final = logger("trinity.executes")
 _SHARE: Final = 8
-"""The part of the memory that the files of one statement may have: their rows take a few times as much."""
+"""The memory divided by this is the most bytes of files for one statement: rows take a few times as much."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def execute(
     *,
     arrow: bool = False,
 ) -> T:
-    """Execute work in this process where it may be, else by Spark.
+    """Execute work in this process if possible, else by Spark.
 
     Args:
         session: the session.
@@ -126,7 +126,7 @@ def refuse_alone(session: Host, what: str, why_not: Callable[[], NotLocal | None
 
 
 def asked_spark(session: Host) -> SparkSession | None:
-    """Return the Spark whose names and settings count: one that executes everything is started for it."""
+    """Return the Spark whose names and settings count, or None. With engine='spark' it is started if need be."""
     return session.spark if session.engine == "spark" else session.running_spark
 
 
@@ -138,16 +138,16 @@ def _not_supported(what: str, reason: NotLocal) -> TrinityError:
 
 
 def default_local_bytes() -> int:
-    """Return the bytes of files up to which this process executes, by its memory."""
+    """Return the most bytes of files for which this process executes a statement, by its memory."""
     return _memory_bytes() // _SHARE
 
 
 _LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where Linux tells the limit of a container, in the second and the first version of control groups."""
+"""Files in which Linux tells the memory limit of a container, in versions 2 and 1 of control groups."""
 
 
 def _memory_bytes() -> int:
-    """Return the memory in bytes."""
+    """Return the bytes of memory that this process may use."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for limit in _LIMITS:
         with suppress(OSError, ValueError):  # no such file; "max" for no limit

@@ -31,7 +31,7 @@ subqueries over views of the session."""
 
 @dataclass(frozen=True)
 class Fields:
-    """New values for fields of a struct. Its other fields keep theirs; those of a NULL struct are NULL (M10).
+    """New values for fields of a struct. Its other fields keep their values; in a NULL struct they are NULL (M10).
 
     Attributes:
         values: name of a field -> its new value.
@@ -86,7 +86,7 @@ class Case:
     values: Mapping[str, Value] | None = None
 
     def __post_init__(self) -> None:
-        """Give each text its tree, which all that ask about the statement share."""
+        """Parse each text once, and keep its tree for all who analyse the statement."""
         if isinstance(self.condition, str):
             object.__setattr__(self, "condition", with_tree(self.condition))
         if self.values is not None:
@@ -98,19 +98,19 @@ class Program:
     """One MERGE, UPDATE or DELETE, with its tables pinned.
 
     Attributes:
-        statement: its name, for messages.
+        statement: the kind of the statement, for messages.
         cases: the WHEN clauses in order; the first that holds wins (M1).
-        source: rows to join with, of Spark's or in this process, or None: the one case then applies to every row of
-            the target.
+        source: rows to join with, a DataFrame of Spark or a table in this process. If None, the only case applies to
+            every row of the target.
         on: the join's condition; None without a source.
         target_alias: the target's name in expressions.
         source_alias: the source's name in expressions.
-        reads: handles, pinned, of the Trinity tables that source and subqueries read.
+        reads: pinned handles of the Trinity tables that source and subqueries read.
         unique: further unique keys of a keyed target: no two live rows may share their values afterwards.
-        queries: name -> the rows of a subquery, in this process; under that name expressions select all of them.
-        evolves: True where the target takes columns that only its source has.
-        after: the definition that the statement gives to the target, with further columns; None where it stays.
-        unguarded: True for texts that nobody has checked: they may be no expressions, or reach code and files (N2).
+        queries: name -> the rows of a subquery, in this process; expressions select all rows by that name.
+        evolves: True when columns that only the source has are added to the target.
+        after: the target's definition after a statement that adds columns; None for other statements.
+        unguarded: True for texts that are not checked yet: they may be no expressions, or reach code and files (N2).
     """
 
     statement: Literal["MERGE", "UPDATE", "DELETE", "ALTER TABLE"]
@@ -127,7 +127,7 @@ class Program:
     unguarded: bool = False
 
     def __post_init__(self) -> None:
-        """Give ON its tree, and refuse a WHEN clause that no row reaches. Raise INVALID_ARGUMENTS."""
+        """Parse ON once, and refuse a WHEN clause that no row reaches. Raises INVALID_ARGUMENTS."""
         if isinstance(self.on, str):
             object.__setattr__(self, "on", with_tree(self.on))
         for number, case in enumerate(self.cases):
@@ -147,14 +147,14 @@ class Program:
 
     @property
     def source_columns(self) -> list[str]:
-        """Names of the source's columns; none without one."""
+        """The names of the source's columns; none without a source."""
         if self.source is None:
             return []
         return names_of_rows(self.source)
 
     @property
     def names(self) -> Names:
-        """The names of columns in its expressions."""
+        """The names by which expressions find columns of target and source."""
         from trinity.predicates.conditions import Names
 
         alias = self.source_alias if self.source is not None else None
@@ -172,8 +172,8 @@ class Counts(InNotebooks):
     """Rows that a statement changed, by kind (M5).
 
     Attributes:
-        version: version of the table after it.
-        updated, deleted, inserted: rows.
+        version: version of the table after the statement.
+        updated, deleted, inserted: numbers of rows.
         skipped: True when ``txn`` had been recorded before, so that nothing was done (L4).
     """
 
@@ -185,5 +185,5 @@ class Counts(InNotebooks):
 
     @property
     def affected(self) -> int:
-        """Updated, deleted and inserted rows together."""
+        """The number of updated, deleted and inserted rows together."""
         return self.updated + self.deleted + self.inserted

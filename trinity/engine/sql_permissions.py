@@ -1,4 +1,4 @@
-"""Limits of session.sql: a statement reaches only tables, unless the session allows code and files too (N2)."""
+"""Limits of session.sql: a statement reaches only tables, unless the session also allows code and files (N2)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def guard_statement(session: Host, text: str) -> None:
         text: the statement as Spark runs it.
 
     Raises:
-        TrinityError: PERMISSION_DENIED naming the thing.
+        TrinityError: PERMISSION_DENIED naming what the statement reaches.
     """
     if not session.allow_code and (found := reach_of_statement(session.spark, text)) is not None:
         raise _denied(found)
 
 
 def guard_expression(session: Host, text: str) -> None:
-    """Refuse such an expression, its subqueries included. Arguments and errors as for :func:`guard_statement`."""
+    """Refuse an expression that reaches such things, also by a subquery. Arguments and errors as `guard_statement`."""
     if not session.allow_code and (found := reach_of_expression(session.spark, text)) is not None:
         raise _denied(found)
 

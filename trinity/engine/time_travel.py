@@ -11,7 +11,11 @@ from trinity.zones import zone_of
 
 
 def splits_at(table: Target, version: int | None, timestamp: str | dt.datetime | None) -> SplitSource:
-    """Return all that a read needs of a version, the newest at a time, or the newest. Raises INVALID_ARGUMENTS."""
+    """Return the files of a version, of the newest version at a time, or, without both, of the newest version.
+
+    Raises:
+        TrinityError: INVALID_ARGUMENTS for both a version and a time; as :func:`version_at`.
+    """
     if version is not None and timestamp is not None:
         raise TrinityError("INVALID_ARGUMENTS", "Give a version or a timestamp, not both.")
     return table.splits(version_at(table, timestamp) if timestamp is not None else version)

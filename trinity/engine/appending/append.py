@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ARROW: Final = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
-"""What is taken as it is; anything else may be rows of Python."""
+"""Types of data that are used as they are; any other data may be rows of Python."""
 
 
 def append_rows(
@@ -53,13 +53,13 @@ def append_rows(
     keyed: bool | None = None,
     evolve: bool = False,
 ) -> CommitResult:
-    """Append ``data`` in one commit, blind: nothing is read, and others' commits do not matter.
+    """Append ``data`` in one commit, without reading the table: commits of other writers do not matter.
 
     Args:
         table: the table.
         data: see :meth:`trinity.Table.upsert`.
         txn: see :meth:`trinity.Table.upsert`.
-        keyed: True when the caller expects a keyed table, False when a plain one; None for either.
+        keyed: True when the caller expects a keyed table, False for a plain table, None for either.
         evolve: see :meth:`trinity.Table.upsert`.
 
     Raises:
@@ -87,9 +87,9 @@ def append_rows(
 
 
 def evolve_table(table: Target, data: Any) -> Any:
-    """Return the data, after the table's columns followed it (:func:`~trinity.engine.appending.evolving.follow`).
+    """Add the data's columns to the table (:func:`~trinity.engine.appending.evolving.follow`), and return the data.
 
-    Data that is refused whatever its rows are is refused before the table is changed.
+    Data whose schema is refused is refused before the table is changed.
     """
     if not is_spark_frame(data):
         data = arrow_reader(data)
@@ -118,7 +118,7 @@ def append_own(
         bounds: the bounds of the rows that were read, as :class:`~trinity.spi.ReadScope` has them.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT when others have changed such rows since; the errors of ingest.
+        TrinityError: TRANSACTION_CONFLICT when others have changed rows that were read since; the errors of ingest.
     """
     metadata = table.connector.metadata
     if txn is not None and is_recorded(table, txn := checked_txn(txn)):
@@ -134,13 +134,13 @@ def append_own(
 
 
 def is_recorded(table: Target, txn: TransactionId) -> bool:
-    """Return True when the table has recorded the version, or a higher one, of the application (L4)."""
+    """Return True when the table has recorded the ``txn``, or a higher version of its application (L4)."""
     recorded = table.connector.metadata.recorded_txn(table.handle, txn[0])
     return recorded is not None and recorded >= txn[1]
 
 
 def checked_txn(txn: TransactionId) -> TransactionId:
-    """Return a ``txn`` as it is recorded. Raises INVALID_ARGUMENTS."""
+    """Return a ``txn`` as (str, int). Raises INVALID_ARGUMENTS for anything else."""
     try:
         application, version = txn
         if not isinstance(application, str) or not application:
@@ -196,7 +196,7 @@ def _written_by_spark(table: Target, insert: InsertTableHandle, data: DataFrame)
 
 
 def check_columns(table: Target, given: pa.Schema, *, evolve: bool) -> None:
-    """Raise what an append of data with a schema would raise, whatever its rows; write nothing."""
+    """Raise the error that an append of data with a schema would raise whatever its rows are; write nothing."""
     insert = table.connector.metadata.begin_insert(table.handle)
     definition = evolved(insert.definition, given) if evolve else insert.definition
     if definition is not insert.definition:  # any storage schema serves for this check
@@ -206,7 +206,7 @@ def check_columns(table: Target, given: pa.Schema, *, evolve: bool) -> None:
 
 
 def check_rows(table: Target, data: pa.Table) -> None:
-    """Raise what an append of the data would raise; write nothing."""
+    """Raise the error that an append of the data would raise; write nothing."""
     insert = table.connector.metadata.begin_insert(table.handle)
     conformer = _conformer(table, insert, data.schema)
     pages = [conformer.conform(page) for page in data.to_batches()]
@@ -238,7 +238,7 @@ def _checked_by_spark(table: Target, insert: InsertTableHandle, data: pa.Table) 
 
 
 def _checked_rows(table: Target, insert: InsertTableHandle, rows: DataFrame) -> DataFrame:
-    """Return the rows, each with the error of the CHECK that it violates, if the table has any CHECK."""
+    """Return the rows; if the table has CHECKs, each with the error of the CHECK that it violates, or NULL."""
     if not insert.definition.checks:
         return rows
     from trinity.engine.values.spark.check_constraints import checked_input
@@ -276,17 +276,17 @@ def is_spark_frame(data: Any) -> bool:
 
 
 def given_rows(data: Any) -> Any:
-    """Return the DataFrame of a result that Spark computes, and any other data as it is."""
+    """Return the DataFrame of a :class:`Result` that Spark computes, and any other data as it is."""
     return data.frame if isinstance(data, Result) and data.frame is not None else data
 
 
 def is_spark_column(value: Any) -> bool:
-    """Return True for an expression of Spark's, without importing Spark."""
+    """Return True for a Column of Spark, without importing Spark."""
     return any(c.__module__.startswith("pyspark.sql") and c.__name__ == "Column" for c in type(value).__mro__)
 
 
 def source_frame(spark: SparkSession, data: Any) -> DataFrame:
-    """Return data of any kind as a Spark DataFrame; Arrow types that no table has become types of tables.
+    """Return data of any kind as a Spark DataFrame. Arrow types that no table has are converted to types of tables.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS as :func:`arrow_reader`; TYPE_MISMATCH for a type without a counterpart,
@@ -299,7 +299,7 @@ def source_frame(spark: SparkSession, data: Any) -> DataFrame:
 
 
 def source_rows(data: Any, timezone: str) -> pa.Table:
-    """Return Arrow data or a pandas DataFrame in the types that a table has.
+    """Return Arrow data or a pandas DataFrame in types that a table can have.
 
     Args:
         data: the rows.
@@ -328,9 +328,9 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader:
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for anything else; DUPLICATE_COLUMN_NAME; TYPE_MISMATCH as
-            :func:`with_python_rows`, and for values that Arrow has no type for.
+            :func:`with_python_rows`, and for values for which Arrow has no type.
     """
-    if isinstance(data, pa.RecordBatchReader):  # as it is: another stream over it would make a text of Ctrl-C
+    if isinstance(data, pa.RecordBatchReader):  # as it is: a second stream over it would turn Ctrl-C into an error text
         return data
     if not isinstance(data, _ARROW):
         data = with_python_rows(data)

@@ -1,4 +1,4 @@
-"""``evolve=True``: a table's columns follow those of the data, as far as no stored row changes its meaning."""
+"""``evolve=True``: a table gets the data's new columns and wider types, as far as stored rows keep their meaning."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from trinity.target import Target
 
 
 def follow(table: Target, given: pa.Schema) -> None:
-    """Change the table's columns as :func:`evolved` does, in one commit, or in none where they fit already.
+    """Change the table's columns as :func:`evolved` does, in one commit; without a commit where they fit already.
 
-    A change that another writer makes meanwhile counts: the commit starts from the newest definition.
+    The commit starts from the newest definition, so that a change by another writer meanwhile is kept.
 
     Raises:
         TrinityError: as :func:`evolved`; NOT_SUPPORTED for an external table; the errors of ALTER TABLE.
@@ -31,13 +31,13 @@ def follow(table: Target, given: pa.Schema) -> None:
 def evolved(definition: TableDefinition, given: pa.Schema) -> TableDefinition:
     """Return the definition with the data's new columns at the end, nullable, and with its wider types.
 
-    A VARCHAR stays, since texts of data have no declared length; so does a column that partitions the table. Without
-    a change it is the same object.
+    A VARCHAR stays, since texts of data have no declared length; so does a column that partitions the table. If nothing
+    changes, the same object is returned.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a new column whose name is that of a change feed's column, or invalid (N1);
-            TYPE_MISMATCH for a column that can neither take the data's values nor be widened to their type, and for a
-            new one without a type; NOT_SUPPORTED for a new one with a collation.
+            TYPE_MISMATCH for a column that can neither store the data's values nor be widened to their type, and for a
+            new column without a type; NOT_SUPPORTED for a new column with a collation.
     """
     for field in given:
         definition = _with(definition, field)
@@ -79,7 +79,7 @@ def _with(definition: TableDefinition, field: pa.Field) -> TableDefinition:
 
 
 def _type(field: pa.Field) -> DataType | None:
-    """Return the type of a column of the data; None for a column without a type, of NULLs alone."""
+    """Return the type of a column of the data; None for a column of untyped NULLs."""
     if pa.types.is_null(field.type):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The initial rows of a new table, and the columns that it gets from them."""
+"""The initial rows of a new table, and the columns that the table gets from the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VOID: Final = re.compile("[<:,]void[>,]")
 
 
 def first_rows(given: Any) -> Any:
-    """Return the rows that are given for a new table, as a Spark DataFrame or an Arrow stream; None for its columns.
+    """Return the rows given for a new table, as a Spark DataFrame or an Arrow stream; None if columns are given.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a dict, which may mean one row or a type for each column; TYPE_MISMATCH for
@@ -35,7 +35,7 @@ def first_rows(given: Any) -> Any:
 
 
 def _is_columns(given: Any) -> bool:
-    """Return whether columns are given: a schema, or a sequence of columns or of Spark's fields."""
+    """Return True when columns are given: a schema, or a sequence of columns or of Spark's fields."""
     if hasattr(given, "__arrow_c_stream__"):
         return False
     if hasattr(given, "__arrow_c_schema__") or type(given).__module__.startswith("pyspark.sql"):

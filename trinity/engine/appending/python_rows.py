@@ -1,4 +1,4 @@
-"""Rows as Python has them: dicts, dataclasses, lists of them; frames of pandas, and Polars' lazy ones."""
+"""Rows of Python: dicts, dataclasses, and lists of these; data frames of pandas, and lazy frames of Polars."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def with_python_rows(data: Any, definition: TableDefinition | None = None) -> An
     """Return rows of Python, and lazy frames of Polars, as data with ``__arrow_c_stream__``; other data as it is.
 
     Args:
-        data: a dict or a dataclass is one row, a list of them several; a row without a column has NULL there.
-        definition: the table that the rows are for, whose columns have its types; by default Arrow finds types.
+        data: a dict or a dataclass is one row, a list of them several; a row that lacks a column has NULL there.
+        definition: the table for which the rows are; columns get its types. By default Arrow infers types.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a list with anything else; TYPE_MISMATCH naming column and value.
@@ -83,7 +83,7 @@ def _array(name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
 
 
 def _for_times(values: list[Any], kind: pa.DataType) -> pa.DataType:
-    """Return a type whose timestamps have no zone where those of the values have none: the session's is meant."""
+    """Return a type whose timestamps have no zone if the values' datetimes have none: the session's zone is meant."""
     zoned = {time.tzinfo is not None for time in _datetimes(values)}
     if len(zoned) > 1:
         raise ValueError("datetimes with and without a zone")
@@ -106,7 +106,7 @@ def _without_zone(kind: pa.DataType) -> pa.DataType:
 
 
 def _first_wrong(values: list[Any], kind: pa.DataType | None) -> str:
-    """Return the first value that makes the rows up to it differ from the type."""
+    """Return the row and the value from which on the values do not fit the type, found by bisection."""
     right, wrong = 0, len(values)
     while wrong - right > 1:
         middle = (right + wrong) // 2
@@ -122,7 +122,7 @@ def from_pandas(frame: pd.DataFrame) -> pa.Table:
     """Return the rows of a data frame as Arrow data, without its index.
 
     Raises:
-        TrinityError: DUPLICATE_COLUMN_NAME; TYPE_MISMATCH naming a column whose values Arrow has no type for.
+        TrinityError: DUPLICATE_COLUMN_NAME; TYPE_MISMATCH naming a column for whose values Arrow has no type.
     """
     names = [str(name) for name in frame.columns]
     for name in names:
@@ -140,7 +140,7 @@ def from_pandas(frame: pd.DataFrame) -> pa.Table:
 
 
 def _without_type(frame: pd.DataFrame) -> Iterator[tuple[int, Exception]]:
-    """Yield the index of each column whose values Arrow cannot hold, and why."""
+    """Yield the index of each column whose values Arrow cannot hold, and Arrow's error."""
     for at in range(frame.shape[1]):
         try:
             pa.array(frame.iloc[:, at], from_pandas=True)

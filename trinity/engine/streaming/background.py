@@ -1,4 +1,4 @@
-"""Compaction in a thread of its own, while a stream runs."""
+"""Compaction in a background thread, while a stream runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST: Final = 2
 
 
 class BackgroundCompactor:
-    """Folds the log in levels whenever ``every`` commits came. A stream reports them, and never waits."""
+    """The background compaction of a table, by levels, after each ``every`` commits of a stream, which never waits."""
 
     def __init__(self, table: Target, every: int) -> None:
         self._table = table
@@ -32,14 +32,14 @@ class BackgroundCompactor:
         self._running = self._ended = False
 
     def count_commit(self) -> None:
-        """Count a commit, and begin a compaction when one is due and none of the table is under way."""
+        """Count a commit. Begin a compaction if it is due, and no other compaction of the table runs."""
         with self._mutex:
             self._waiting += 1
             if not self._ended and self._waiting >= self._every and begin(self._table, self._run, daemon=True):
                 self._waiting = 0
 
     def end_with(self, query: StreamingQuery) -> None:
-        """Let no compaction begin once the query has ended, and cancel the Spark jobs of a running one."""
+        """Begin no compaction any more once the query has ended, and cancel the Spark jobs of a running one."""
         threading.Thread(target=self._wait, args=[query], name=f"end of {query.id}", daemon=True).start()
 
     def _wait(self, query: StreamingQuery) -> None:
@@ -51,7 +51,7 @@ class BackgroundCompactor:
             self._ended = True
             if not self._running:
                 return
-        context: Any = query._jsq.sparkSession().sparkContext()  # it may have ended with its queries
+        context: Any = query._jsq.sparkSession().sparkContext()  # Spark may have ended with its queries
         context.cancelJobGroupAndFutureJobs(self._group)
 
     def _run(self) -> None:

@@ -44,7 +44,7 @@ class StreamOptions:
     compact_every: int | None = None
     evolve: bool = False
     apply: ApplyBatch | None = None
-    """Commits the rows of a batch instead of an append; no argument of that method."""
+    """Commits the rows of a batch, instead of an append. It is no argument of ``stream_writer``."""
 
     def check(self) -> None:
         """Check the options. Raises INVALID_ARGUMENTS."""
@@ -60,16 +60,16 @@ class Batches:
     """The micro-batches of one run of a query, as commits.
 
     A checkpoint belongs to one query id for good. Batches come in order. Only the first batch of a run may have been
-    committed before: the process then ended between the table's commit and Spark's own note of it. Any other batch
-    that the table already has is a different one of the same number: the checkpoint is a copy, or was put back to an
-    earlier state. Skipping such a batch would lose rows. A table that has fewer batches than earlier in the run was
-    itself put back.
+    committed before, if the process ended after the table's commit and before Spark noted it. Any other batch that the
+    table already has is a different batch of the same number: the checkpoint is a copy, or was put back to an earlier
+    state. Skipping such a batch would lose rows. A table that has fewer batches than earlier in the run was itself put
+    back to an earlier state.
     """
 
     def __init__(
         self, table: Target, options: StreamOptions, planned: int, compactor: BackgroundCompactor | None = None
     ) -> None:
-        """Prepare a run after the highest batch that the checkpoint had planned; a compactor is told of each commit."""
+        """Prepare a run. ``planned`` is the highest batch in the checkpoint; the compactor counts the commits."""
         self._table = table
         self._options = options
         self._planned = planned
@@ -77,7 +77,7 @@ class Batches:
         self._apply = options.apply or self._append
         self._first: int | None = None
         self._known: int | None = None
-        """The newest batch that the table has, as far as this run has seen."""
+        """The newest batch that the table has, as far as this run knows; None before the first look, or without any."""
 
     @public
     def write(self, rows: DataFrame, batch: int) -> None:
@@ -105,11 +105,11 @@ class Batches:
             self._compactor.count_commit()
 
     def _is_done(self, txn: TransactionId) -> bool:
-        """Return True for a batch that the table has.
+        """Return True when the table has the batch.
 
         Raises:
-            TrinityError: INVALID_ARGUMENTS where the table has another batch of its number or a higher one, or has lost
-                one.
+            TrinityError: INVALID_ARGUMENTS if the table has another batch of this number, or a later one, or has lost a
+                batch.
         """
         recorded = self._table.connector.metadata.recorded_txn(self._table.handle, txn[0])
         if self._known is not None and (recorded is None or recorded < self._known):
@@ -156,7 +156,7 @@ class Batches:
 
 
 def _newest(definition: TableDefinition, fragments: Sequence[bytes]) -> str:
-    """Return text for the log: the newest watermark written, and how far it is behind; empty without one."""
+    """Return text for the log: the newest watermark written, and its distance from now; empty without a watermark."""
     spec = merge_spec(definition) if definition.keyed else None
     if not spec or not spec.ordering or spec.descending:
         return ""
@@ -173,7 +173,7 @@ def _newest(definition: TableDefinition, fragments: Sequence[bytes]) -> str:
 
 
 def transformed(table: Target, rows: DataFrame, transform: Callable[[DataFrame], Any] | None) -> DataFrame:
-    """Return the rows that ``transform`` makes of a batch; without one the batch itself.
+    """Return the rows that ``transform`` makes of a batch; without ``transform``, the batch itself.
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a result that is no DataFrame of a batch.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _METRICS: Final = "trinity"
-"""Name of the metrics of each micro-batch in a stream's progress."""
+"""Name of Trinity's metrics in the progress of a stream."""
 
 
 def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> StreamingQuery:
@@ -30,7 +30,7 @@ def stream_in(table: Target, frame: DataFrame, options: StreamOptions) -> Stream
         message = f"The data for '{table.name}' is no stream: make it by spark.readStream, or give it to {does}()."
         raise TrinityError("INVALID_ARGUMENTS", message)
     refuse_remote(frame.sparkSession, "A stream into a table", "start it in a program of the driver's")
-    if options.transform is None and options.apply is None:  # the result of a transform is not known before a batch
+    if options.transform is None and options.apply is None:  # else the columns are known only by batch
         check_columns(table, arrow_schema(frame.schema), evolve=options.evolve)
     compactor = None if options.compact_every is None else BackgroundCompactor(table, options.compact_every)
     planned = _planned_batch(frame.sparkSession, str(options.checkpoint))
@@ -51,7 +51,7 @@ def _writer(frame: DataFrame, options: StreamOptions) -> DataStreamWriter:
 
 
 def _observe_progress(table: Target, frame: DataFrame) -> DataFrame:
-    """Return the stream; its progress has the number of rows and, if it has that column, the newest watermark."""
+    """Add metrics to a stream's progress: the number of rows and, if it has the column, the newest watermark."""
     from trinity.spark_names import F
 
     metrics = [F.count(F.lit(1)).alias("rows")]
@@ -63,9 +63,9 @@ def _observe_progress(table: Target, frame: DataFrame) -> DataFrame:
 
 
 def _planned_batch(spark: SparkSession, checkpoint: str) -> int:
-    """Return the highest batch that a checkpoint has planned, -1 for none; it may have been committed, too.
+    """Return the highest batch that a checkpoint has planned, whether it was committed or not; -1 without any.
 
-    Temporary files that a crash left of the first batch's plan are deleted: Spark refuses a checkpoint that has one.
+    Temporary files that a crash left as the first batch was planned are deleted: Spark refuses a checkpoint with one.
     """
     jvm: Any = spark._jvm
     offsets = jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")

@@ -1,4 +1,4 @@
-"""Committed changes of a table's definition; one that stored rows must meet is made only where they do."""
+"""Committed changes of a table's definition. A new constraint is added only if all stored rows meet it."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def add_check(target: Target, check: Check) -> None:
 
 
 def _demand(target: Target, splits: SplitSource, change: evolve.Change, wanted: str, refusal: str) -> None:
-    """Make a change, or raise CONSTRAINT_VIOLATION where a condition is false for some row.
+    """Make a change, or raise CONSTRAINT_VIOLATION if a condition is false for some row.
 
-    The rows of ``splits`` are checked before the commit, and those of a newer version within it.
+    The rows of ``splits`` are checked before the commit; if there is a newer version, its rows are checked within it.
     """
     looked: tuple[str, int] | None = None
 
@@ -83,7 +83,7 @@ def _demand(target: Target, splits: SplitSource, change: evolve.Change, wanted: 
 
 
 def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:
-    """Return False where a condition is false for some row of a version."""
+    """Return False when a condition is false for some row of a version."""
     session = target.session
 
     def local(process: ThisProcess) -> bool | NotLocal:

@@ -1,4 +1,4 @@
-"""Checks of a table's definition: of its types, DEFAULTs and CHECKs, by Spark where this process does not know."""
+"""Checks of a table's definition: its types, DEFAULTs and CHECKs. Spark makes checks that this process cannot make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trinity.target import Host
 
 
 def check_types(definition: TableDefinition, session: Host) -> None:
-    """Refuse types that the session's Spark lacks, DEFAULTs of a wrong type, and CHECKs that are no condition.
+    """Refuse types that the session's Spark lacks, DEFAULTs of a wrong type, and CHECKs that are no conditions.
 
     Raises:
         TrinityError: NOT_SUPPORTED naming a CHECK that only Spark evaluates, in a session that executes without it.
@@ -33,7 +33,7 @@ def _check_times(definition: TableDefinition, session: Host) -> None:
 
 
 def _check_condition(definition: TableDefinition, check: Check, session: Host) -> None:
-    """Refuse a constraint that is no condition on one row; it is the only one of the definition."""
+    """Refuse a constraint that is no condition on one row. The definition has no other constraint."""
 
     def local(_: ThisProcess) -> NotLocal | None:
         found = LocalChecks.of(definition, definition.full_name, no_zone)

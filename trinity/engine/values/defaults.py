@@ -1,4 +1,4 @@
-"""DEFAULT clauses: checked as a table is defined and before use; their values are computed once per statement."""
+"""DEFAULT clauses. They are checked when a table is defined, and before use; values are computed once per statement."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 _OTHER: Final = object()
 _MARKS: Final = ("--", "/*", ";")
-"""Marks of comments and of several statements, which sqlglot passes over."""
+"""Marks of comments and of further statements, which sqlglot would ignore."""
 
 
 def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
     """Refuse a DEFAULT that is no constant (N2), or that an INSERT could not store in the column (M6).
 
     Raises:
-        TrinityError: NOT_SUPPORTED; TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE; Spark's error for an expression that it
-            cannot evaluate.
+        TrinityError: NOT_SUPPORTED; TYPE_MISMATCH, NUMERIC_VALUE_OUT_OF_RANGE; Spark's error for an expression that
+            Spark cannot evaluate.
     """
     given = [c for c in definition.visible if c.default is not None and _known_value(c) is _OTHER]
     if not given:
@@ -60,10 +60,10 @@ def is_plain(column: Column) -> bool:
 
 
 def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
-    """Return the DEFAULT of a column as Spark SQL, NULL without one. Another engine may have set it.
+    """Return the DEFAULT of a column as Spark SQL; NULL without a DEFAULT. It is checked, as other engines may set it.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one that is no constant (N2); Spark's errors.
+        TrinityError: NOT_SUPPORTED for a DEFAULT that is no constant (N2); Spark's errors.
     """
     text = "NULL" if column.default is None else _checked_text(column, spark)
     nested = column.default is not None and parse_type(column.type).nested
@@ -75,16 +75,16 @@ def _checked_text(column: Column, spark: Callable[[], SparkSession]) -> str:
     if _known_value(column) is _OTHER:
         with pinned(spark()):
             check_constant(spark(), column.default, f"DEFAULT of column '{column.name}'")
-    return f"(\n{column.default}\n)"  # it may end in a comment
+    return f"(\n{column.default}\n)"  # a line of its own, since the text may end in a comment
 
 
 def default_values(columns: Iterable[Column], spark: Callable[[], SparkSession]) -> dict[str, Any]:
     """Return column name -> value of its DEFAULT, for the columns that have one.
 
-    Spark evaluates what this process does not: :mod:`trinity.engine.expressions` says what that is.
+    Spark evaluates a DEFAULT that :mod:`trinity.engine.expressions` does not.
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS when a default cannot be evaluated; as :func:`default_text`.
+        TrinityError: INVALID_ARGUMENTS when a DEFAULT cannot be evaluated; as :func:`default_text`.
     """
     return {c.name: _value(c, spark) for c in columns if c.default is not None}
 
@@ -99,7 +99,7 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
         with pinned(spark()):
             row = spark().sql(f"SELECT CAST({default_text(column, spark)} AS {kind}) AS v")
             return row.toArrow().column("v")[0].as_py()
-    except (PySparkException, OverflowError, ValueError) as error:  # the last two for a year that Python lacks
+    except (PySparkException, OverflowError, ValueError) as error:  # Python lacks the year of a date
         raise TrinityError(
             "INVALID_ARGUMENTS", f"DEFAULT {column.default} of column '{column.name}' cannot be evaluated: {error}."
         ) from error
@@ -107,7 +107,7 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
 
 @deep_recursion()
 def _known_value(column: Column) -> Any:
-    """Return the value of a DEFAULT that this process evaluates; _OTHER for what it leaves to Spark."""
+    """Return the value of a DEFAULT that this process evaluates; ``_OTHER`` for a DEFAULT that it leaves to Spark."""
     text = column.default or "NULL"
     tree = expression_or_none(text) if not any(mark in text for mark in _MARKS) else None
     if isinstance(tree, exp.Null):

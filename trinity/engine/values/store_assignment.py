@@ -1,4 +1,4 @@
-"""The rules by which values of one type are stored in a column of another, whoever evaluates them (M6)."""
+"""The rules by which values of one type are stored in a column of another, for this process and for Spark (M6)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def refuse_unassignable(source: DataType, column: Column, table: str, where: str
 
 
 def placed(source: DataType, wanted: DataType) -> DataType:
-    """Return a type in which unnamed fields, as those of ``struct(1, 'a')``, get the names of another type.
+    """Return a type in which unnamed fields, such as those of ``struct(1, 'a')``, get the names that ``wanted`` has.
 
-    So Spark stores rows of INSERT, by position: its functions name such fields col1, col2 and so on.
+    Spark, too, stores rows of INSERT by position. Its functions name such fields col1, col2 and so on.
     """
     if source.name != wanted.name or len(source.children) != len(wanted.children):
         return source
@@ -42,19 +42,19 @@ def placed(source: DataType, wanted: DataType) -> DataType:
 
 
 def too_large(column: Column, table: str, where: str) -> str:
-    """Return the message for a value that does not fit into a column; the value follows it."""
+    """Return the message for a value that does not fit into a column, without the value at its end."""
     wanted = parse_type(column.type)
     return f"{where}: a value does not fit into column '{column.name}' of table '{table}', which is {wanted}: "
 
 
 def refusal_around(message: str) -> tuple[str, str]:
-    """Return the JSON of a NUMERIC_VALUE_OUT_OF_RANGE around a value at the end of its message."""
+    """Return the JSON of a NUMERIC_VALUE_OUT_OF_RANGE in two parts: before and after the value at its message's end."""
     error, tail = TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message).to_json(), '"}'
     return error[: -len(tail)], tail
 
 
 def narrows(source: DataType, wanted: DataType) -> bool:
-    """Return True when a number may not fit."""
+    """Return True when a number of one type may not fit into another type."""
     if source.nested or "timestamp" in source.name or source.name in ("date", "string", "char", "varchar", "void"):
         return False
     if source.name == wanted.name == "decimal":
@@ -77,4 +77,4 @@ def only_widens(source: DataType, wanted: DataType) -> bool:
 
 
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
-"""Each is wider than the ones before it."""
+"""Types of whole numbers; each is wider than the ones before it."""

@@ -19,7 +19,7 @@ _TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
 
 
 def converts(source: DataType, target: DataType) -> bool:
-    """Return True between numbers, and between dates and timestamps: SQL converts these, and rounds where it must."""
+    """Return True for two types of numbers, or of dates and timestamps: SQL converts these, and rounds if need be."""
     kinds = {source.name, target.name}
     return kinds <= _NUMBERS or (len(kinds) == 2 and kinds <= {"date", *_TIMESTAMPS})
 
@@ -27,7 +27,8 @@ def converts(source: DataType, target: DataType) -> bool:
 def assignable(source: DataType, target: DataType) -> bool:
     """Return True when values of one type may be assigned to a column of another (M6).
 
-    Numbers to numbers, text to text, timestamps to timestamps, nested types by parts; never text to number or back.
+    Numbers may be assigned to numbers, text to text, timestamps to timestamps, nested types by their parts; never text
+    to numbers, nor numbers to text.
     """
     if source.name == "void":
         return True
@@ -44,7 +45,7 @@ def assignable(source: DataType, target: DataType) -> bool:
 def unlike(source: DataType, target: DataType) -> str:
     """Return why a type is not assignable, as the end of a sentence: what to cast it to, or how its fields differ.
 
-    Fields of structs match by place and name, in any case, so that values never change places unseen.
+    Fields of structs must have the same names, in any case, and the same order: so values are never swapped unnoticed.
     """
     if source.nested and assignable(_with_sorted_fields(source), _with_sorted_fields(target)):
         return "the fields are the same, in another order; give them in the column's order"
@@ -91,7 +92,7 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
     if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
         return _cast_timestamp(array, target, timezone)
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
-        # Arrow asks for room for every int64; these values usually need less
+        # Arrow refuses a target that does not hold every int64, although these values usually need fewer digits
         array = array.cast(pa.decimal128(38, target.scale))
     if pa.types.is_decimal(source) and pa.types.is_floating(target):
         array = array.cast(pa.string())  # Arrow's own cast is not the nearest number: 25.2 becomes 25.200000000000003
@@ -105,7 +106,7 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
 
 
 def _decoded(array: pa.DictionaryArray) -> pa.Array:
-    """Return the values of a dictionary array; Arrow cannot decode one of string views, which Polars uses."""
+    """Return the values of a dictionary array, also of string views, which Polars uses and Arrow cannot decode."""
     kind = array.type.value_type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
@@ -128,15 +129,15 @@ def _part_type(kind: pa.DataType, number: int) -> pa.DataType:
 
 
 def check_lengths(values: pa.Array, kind: DataType, where: str, path: tuple[str, ...]) -> None:
-    """Check that text fits; blanks beyond the length of its type are cut, as SQL and Spark do.
+    """Check that texts fit into their type. Trailing blanks beyond its length do not count; they are cut, as in Spark.
 
     The keys of a map must differ in the form in which they are stored.
 
     Args:
         values: values of a column, or within one.
-        kind: their type.
+        kind: the type of the values.
         where: the column, for the message.
-        path: names of the column, and of the parts within.
+        path: names of the column, and of the parts within it that lead to the values.
 
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming a text that is too long, or a key that a map has twice.

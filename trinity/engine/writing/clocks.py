@@ -1,6 +1,6 @@
-"""Instants and the clocks of a zone, both ways, as Spark has them.
+"""Conversion between instants and the local times of a zone ("clocks"), with Spark's results.
 
-Arrow knows the changes of a zone's clocks until 2037 alone; those after it follow the zone's last rule.
+Arrow knows the offset changes of a zone only until 2037; later ones follow the zone's last rule.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MICRO: Final = dt.timedelta(microseconds=1)
 _LATE: Final = (dt.datetime(2037, 1, 1) - _EPOCH) // _MICRO
 _CYCLE: Final = 146_097 * 86_400_000_000
-"""Four hundred years, after which dates have the same days of the week."""
+"""Microseconds of four hundred years, after which the calendar repeats, days of the week included."""
 
 
 def instants_of(clocks: pa.Array, zone: str) -> pa.Array:
-    """Return a zone's clocks as instants, as Spark does: the first of two, and in a gap moved on by the gap."""
+    """Convert a zone's clocks to instants as Spark does: the earlier of two; a clock in a gap moves on by the gap."""
     found = pc.assume_timezone(clocks, zone, ambiguous="earliest", nonexistent="earliest")
     found = pc.add(found, pc.subtract(clocks, pc.local_timestamp(found)))
     return _with_late(clocks, found, zone, _clock_to_instant)
@@ -35,13 +35,13 @@ def _clock_to_instant(clock: dt.datetime, tz: dt.tzinfo) -> dt.timedelta:
 
 
 def starts_of_days(midnights: pa.Array, zone: str) -> pa.Array:
-    """Return the first instants of days in a zone: in a gap its end, which may be sooner than midnight moved on."""
+    """Return the first instants of days in a zone. If midnight is in a gap, the day begins at the end of the gap."""
     found = pc.assume_timezone(midnights, zone, ambiguous="earliest", nonexistent="latest")
     return _with_late(midnights, found, zone, _clock_to_instant)
 
 
 def clocks_of(instants: pa.Array, zone: str) -> pa.Array:
-    """Return instants as a zone's clocks."""
+    """Convert instants to a zone's clocks."""
     found = pc.local_timestamp(instants.cast(pa.timestamp(instants.type.unit, zone)))
 
     def offset(clock: dt.datetime, tz: dt.tzinfo) -> dt.timedelta:
@@ -53,7 +53,7 @@ def clocks_of(instants: pa.Array, zone: str) -> pa.Array:
 def _with_late(
     values: pa.Array, found: pa.Array, zone: str, offset: Callable[[dt.datetime, dt.tzinfo], dt.timedelta]
 ) -> pa.Array:
-    """Return what was found, but for late values, which Python's own zones convert one by one."""
+    """Return the values ``found``, except for late ones: these Python's zones convert, one by one."""
     if values.type.unit != "us" or zone == "UTC" or zone[:1] in "+-":
         return found
     micros = values.cast(pa.int64())

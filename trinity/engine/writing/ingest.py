@@ -1,7 +1,7 @@
-"""Ingest: brings pages of any source into a table's storage schema, and refuses rows that would break it (L8).
+"""Ingest: the conversion of pages of any source to a table's storage schema, and the refusal of invalid rows (L8).
 
-Spark and Arrow data share one implementation. The plan is made on the driver from the two schemas. The pages are
-checked and cast with Arrow kernels wherever the sink runs, and go through it into files.
+Spark and Arrow data share one implementation. The plan is made on the driver from the two schemas. Where the sink runs,
+pages are checked and cast with Arrow kernels, and then written by the sink.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from trinity.spi import (
 from trinity.target import Target
 
 REFUSAL: Final = "_trinity_refusal"
-"""STRING column of a statement's rows: why a row cannot be stored, as the JSON of an error; NULL where it can."""
+"""STRING column of a statement's rows: the JSON of the error for a row that cannot be stored; NULL for other rows."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class StoredForm:
     """The form in which a table stores the rows that it ingests.
 
     Attributes:
-        table: its name, for messages.
-        definition: the columns to be stored; without a key they are stored as those of a plain table.
+        table: name of the table, for messages.
+        definition: the columns to be stored. If it has no key, they are stored as those of a plain table.
         storage: physical schema of the files, a field for each of these columns.
         timezone: returns the zone of a :class:`PageConformer`; called only where timestamps gain or lose a zone.
     """
@@ -65,7 +65,7 @@ class StoredForm:
 
 @dataclass(frozen=True)
 class _ColumnPlan:
-    """A stored column and what fills it: the input column at ``source``, or ``value``."""
+    """The plan of a stored column, filled from the input column of index ``source``, or, if None, with ``value``."""
 
     column: Column
     type: DataType
@@ -81,12 +81,12 @@ class PageConformer:
     """The conversion of input pages to pages of the storage schema. Picklable.
 
     Attributes:
-        table: its name, for messages.
+        table: name of the table, for messages.
         plans: one plan for each stored column, in table order.
         storage: the storage schema.
         timezone: the zone of timestamps without zone that are stored in a TIMESTAMP column.
         rules: the rules of the merge engine, if it has any.
-        kept: columns that are not checked, since pages lack them: what is stored there stays.
+        kept: columns that are not checked, since pages lack them: their stored values stay.
     """
 
     table: TableName
@@ -164,7 +164,7 @@ class PageConformer:
 
 
 def _one_zero(array: pa.Array) -> pa.Array:
-    """Return -0.0 as 0.0 and every NaN as the same NaN: they are one key (K2), and equal keys must hash alike."""
+    """Replace -0.0 by 0.0, and every NaN by one NaN: they are one key (K2), and equal keys must have equal hashes."""
     plain = pc.if_else(pc.equal(array, 0.0), pa.scalar(0.0, array.type), array)
     return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), array.type), plain)
 
@@ -178,7 +178,7 @@ def plan_ingest(form: StoredForm, given: pa.Schema, defaults: Mapping[str, Any] 
     Args:
         form: the form in which the table stores the data.
         given: schema of the data.
-        defaults: column name -> value of its DEFAULT; the others have none.
+        defaults: column name -> value of its DEFAULT; other columns have none.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME, TYPE_MISMATCH, or CONSTRAINT_VIOLATION for a missing
@@ -241,7 +241,7 @@ def _match(name: TableName, definition: TableDefinition, names: Sequence[str]) -
 
 
 def _check_type(name: TableName, column: Column, kind: DataType, given: pa.DataType) -> DataType:
-    """Return the type of given data, which may be assigned to a column. Raises TYPE_MISMATCH."""
+    """Return the type of a column of the data. Raises TYPE_MISMATCH unless its values may be assigned to the column."""
     try:
         found = parse_given_type(type_text(given))
     except TrinityError as error:
@@ -256,18 +256,18 @@ def _check_type(name: TableName, column: Column, kind: DataType, given: pa.DataT
 
 
 def _changes_zone(given: DataType, kind: DataType) -> bool:
-    """Return whether timestamps of one type, or within it, gain or lose a zone in another to which it is assignable."""
+    """Return True when timestamps of a type, or within it, gain or lose a zone by assignment to another type."""
     if given.children:
         return any(map(_changes_zone, given.children, kind.children))
     return given != kind and kind.name in ("timestamp", "timestamp_ntz")
 
 
 def _nulls_within(values: pa.Array, path: Sequence[str]) -> int:
-    """Return how many values at a path are NULL; a NULL around a value does not count.
+    """Return the number of NULLs at a path; a value within a NULL does not count.
 
     Args:
         values: a column.
-        path: as in :attr:`~trinity.spi.Column.required`.
+        path: names of parts, as in :attr:`~trinity.spi.Column.required`.
     """
     for name in path:
         values = part_of(values.drop_null(), name)
@@ -279,7 +279,7 @@ class AppendTask:
     """A task that appends pages to the log through one sink.
 
     Attributes:
-        check: raises for a page in storage form that a CHECK constraint forbids; None where Spark has checked the rows.
+        check: raises for a page in storage form that a CHECK constraint forbids; None where no check is left to make.
     """
 
     provider: PageSinkProvider
@@ -306,7 +306,7 @@ Route = tuple[PageSink, Prepare]
 
 
 def drain(routes: list[Route], pages: Iterable[pa.RecordBatch]) -> list[bytes]:
-    """Send every page through each route; all sinks finish, or all are aborted."""
+    """Send every page through each route, and return all fragments; if there is an error, abort all sinks."""
     try:
         for page in pages:
             for sink, prepare in routes:

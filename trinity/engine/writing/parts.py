@@ -19,11 +19,11 @@ def part_of(values: pa.Array, name: str) -> pa.Array:
 
 
 def with_parts(values: pa.Array, kind: pa.DataType, change: Callable[[int, pa.Array], pa.Array]) -> pa.Array:
-    """Return nested values with other parts.
+    """Return nested values whose parts are changed.
 
     Args:
         values: the values.
-        kind: their type then.
+        kind: the type of the result.
         change: (number of the part, the part) -> the new part.
     """
     missing = pc.is_null(values)

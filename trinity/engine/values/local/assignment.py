@@ -19,7 +19,7 @@ _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FLOATS: Final = ("float", "double")
 _TEXTS: Final = ("string", "char", "varchar")
 _DIGITS: Final = 76
-"""Most digits of a number in Arrow."""
+"""Most digits of Arrow's widest DECIMAL."""
 _Cast = Callable[[pa.Array], pa.Array]
 
 
@@ -28,8 +28,8 @@ class Assignment:
     """The assignment of values of one type to a column.
 
     Attributes:
-        cast: returns values as the column stores them, NULL for those that do not fit.
-        message: of the error for a value that does not fit, which follows it; None where all fit.
+        cast: returns values as the column stores them, NULL for values that do not fit.
+        message: the message, before the value, of the error for a value that does not fit; None where all values fit.
     """
 
     cast: _Cast
@@ -84,7 +84,7 @@ _OTHERS: Final = frozenset({"date", "timestamp", "timestamp_ntz", "time", "boole
 
 
 def fitted_texts(values: pa.Array, kind: DataType) -> pa.Array:
-    """Return texts as a column of a type stores them; one that is too long stays, for the sink to refuse (K2)."""
+    """Return texts as a column of a type stores them; one that is too long stays, so that the sink refuses it (K2)."""
     if kind.name not in ("char", "varchar"):
         return values
     fits = pc.less_equal(pc.utf8_length(pc.utf8_rtrim(values, " ")), kind.arguments[0])
@@ -92,7 +92,7 @@ def fitted_texts(values: pa.Array, kind: DataType) -> pa.Array:
 
 
 def _number(source: DataType, wanted: DataType) -> _Cast | None:
-    """Return the conversion between two types of numbers; None for one that only Spark makes."""
+    """Return the conversion between two types of numbers; None for a conversion that only Spark makes."""
     target = wanted.to_arrow()
     if source.name in _WHOLE and wanted.name in _WHOLE:
         return lambda values: _within(values, target)
@@ -118,7 +118,7 @@ def _within(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _rounded_to_decimal(values: pa.Array, target: pa.Decimal128Type) -> pa.Array:
-    """Return numbers rounded half up to a DECIMAL; NULL for those with too many digits before the point."""
+    """Round numbers half up to a DECIMAL; a number with too many digits before the point becomes NULL."""
     source = values.type if pa.types.is_decimal(values.type) else pa.decimal128(19, 0)
     wide = values.cast(pa.decimal256(_DIGITS, source.scale))
     if source.scale > target.scale:

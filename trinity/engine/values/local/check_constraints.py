@@ -1,6 +1,6 @@
-"""CHECK constraints on rows that this process appends, and DEFAULTs that it evaluates: the same as Spark's (M6, N2).
+"""CHECK constraints and DEFAULTs that this process evaluates, with the results that Spark has (M6, N2).
 
-Their list is that of :mod:`trinity.engine.expressions`; what is not on it is left to Spark.
+They may use the expressions of :mod:`trinity.engine.expressions`; all others are left to Spark.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LocalChecks:
             page: the rows in storage form, all columns in the table's order.
 
         Raises:
-            TrinityError: CONSTRAINT_VIOLATION with the first row that violates the first constraint that one violates.
+            TrinityError: CONSTRAINT_VIOLATION of the first violated constraint, naming the first row that violates it.
         """
         if (error := self.violation(page)) is not None:
             raise error
@@ -78,7 +78,7 @@ class LocalChecks:
         return None
 
     def _rows_to_check(self, check: Check, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that have to meet a constraint: those of the format's own all of them, others live ones."""
+        """Return the rows that have to meet a constraint: all rows for one of the format's own, else live rows."""
         if check.every or not self.definition.keyed:
             return rows
         deleted = is_deleted(merge_spec(self.definition), pa.Table.from_batches([rows])).combine_chunks()
@@ -92,25 +92,25 @@ class LocalChecks:
 
 
 def _as_spark_text(value: Any) -> str:
-    """Return a value as Spark's CAST to STRING writes the usual ones."""
+    """Return a value as text: common values as Spark's CAST to STRING writes them."""
     if value is None:
         return "NULL"
     return (str(value).lower() if isinstance(value, bool) else str(value))[:SHOWN_CHARACTERS]
 
 
 def constant_of(column: Column) -> Compiled | NotLocal:
-    """Return the constant of a column's DEFAULT in the column's type, where it is the same in every zone."""
+    """Return a column's DEFAULT as a constant of the column's type; Spark's if it depends on the time zone."""
     try:
         found = compile_expression(column.default or "NULL", Scope((), is_stored_expression=True), no_zone)
         if isinstance(found, NotLocal) or found.type == parse_type(column.type):
             return found
         return _as_stored_number(found, column)
-    except TrinityError as error:  # as for a name: Spark says that it is no constant
+    except TrinityError as error:  # for the name of a column, say: Spark reports that it is no constant
         return NotLocal(error.message)
 
 
 def _as_stored_number(value: Compiled, column: Column) -> Compiled | NotLocal:
-    """Return a number in a column's type of numbers, as it is stored there."""
+    """Convert a number to a column's type, as it is stored there; or return why only Spark converts it."""
     kind, why = (
         parse_type(column.type),
         NotLocal(f"DEFAULT {column.default} of '{column.name}' is of type {value.type}"),
@@ -124,5 +124,5 @@ def _as_stored_number(value: Compiled, column: Column) -> Compiled | NotLocal:
 
 
 def no_zone() -> NoReturn:
-    """Leave an expression to Spark that depends on the session's time zone, where that is not known."""
+    """Raise Refused: to be called as the time zone of a session where it is not known, so that Spark is asked."""
     raise Refused("its value depends on the session's time zone")

@@ -55,11 +55,11 @@ def check_boolean(kind: SparkType, where: str) -> None:
 def assigned(
     value: Column, kind: SparkType, column: TableColumn, table: str, where: str
 ) -> tuple[Column, Column | None]:
-    """Return a value in the column's type, and the error as JSON (STRING, NULL where it fits; None: it always fits).
+    """Return a value in the column's type, and its error.
 
-    Whether a number fits is decided while the statement runs, whatever Spark's ANSI setting. The error is
-    NUMERIC_VALUE_OUT_OF_RANGE, naming value and column. Fractions are rounded (DECIMAL) or cut off (integers), as
-    Spark's store assignment does.
+    The error is a STRING, JSON of NUMERIC_VALUE_OUT_OF_RANGE naming value and column, or NULL where the value fits. It
+    is None where all values of the type fit. Whether one fits is decided while the statement runs, whatever Spark's
+    ANSI setting is. Fractions are rounded (DECIMAL) or cut off (integers), as by Spark's store assignment.
 
     Args:
         value: the expression.
@@ -89,7 +89,7 @@ def check_assignable(kind: SparkType, column: TableColumn, table: str, where: st
 
 
 def placed_rows(rows: DataFrame, columns: Sequence[TableColumn], where: str) -> DataFrame:
-    """Return rows whose structs have the columns' names of fields where they have none of their own."""
+    """Name the unnamed fields of structs in rows as the columns name them."""
     values = []
     for field, column in zip(rows.schema.fields, columns, strict=True):
         value = F.col(quoted(field.name))
@@ -104,7 +104,7 @@ def placed_rows(rows: DataFrame, columns: Sequence[TableColumn], where: str) -> 
 def inserted_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str) -> DataFrame:
     """Return the rows of an INSERT with their numbers and times in the columns' types.
 
-    They have :data:`~trinity.engine.writing.ingest.REFUSAL` where that may fail. Ingest checks the other values.
+    If a conversion may fail, the rows have :data:`~trinity.engine.writing.ingest.REFUSAL`. Ingest checks other values.
 
     Args:
         rows: a column for each of ``columns``, under its name.
@@ -114,7 +114,7 @@ def inserted_rows(rows: DataFrame, columns: Sequence[TableColumn], table: str) -
     values, refusals = [], []
     for field, column in zip(rows.schema.fields, columns, strict=True):
         value, refusal = F.col(quoted(field.name)), None
-        if _VOID.search(field.dataType.simpleString()):  # such as of array()
+        if _VOID.search(field.dataType.simpleString()):  # a NULL without type, such as within array()
             check_assignable(field.dataType, column, table, "INSERT")
             value = value.cast(spark_type(column.type))
         elif _is_primitive(field.dataType) and converts(_parsed(field.dataType, "INSERT"), parse_type(column.type)):
@@ -131,7 +131,7 @@ def _is_primitive(kind: SparkType) -> bool:
 
 
 def _refusal(message: str, value: Column) -> Column:
-    """Return the error's JSON with the value at the end of its message."""
+    """Return the JSON of an error with a message that ends with the value."""
     head, tail = refusal_around(message)
     return F.concat(F.lit(head), value.cast("string"), F.lit(tail))
 

@@ -1,7 +1,7 @@
-"""CHECK constraints on the rows that a statement stores (M6): one expression that says why a row is refused.
+"""CHECK constraints on the rows that a statement stores (M6): one expression that returns a row's error, or NULL.
 
 Deleted rows are not checked: no DELETE fails by a constraint. Only a constraint of the format's own, which other
-engines check too, holds for every row that is appended.
+engines check, too, applies to every appended row.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
     """Refuse constraints that are no conditions on one row.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for one whose answer changes from call to call, or that uses more than Spark's own
-            functions of the row (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for text that is no condition.
+        TrinityError: NOT_SUPPORTED for a constraint that is not deterministic, or that uses more than the row and
+            Spark's own functions (N2); TYPE_MISMATCH, SYNTAX_ERROR, ... for text that is no condition.
     """
     from trinity.calls import spark_errors
 
@@ -55,7 +55,7 @@ def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
 
 
 def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
-    """Refuse a table of another engine with a DEFAULT or CHECK that no table may keep (N2).
+    """Refuse a table of another engine with a DEFAULT or CHECK that Trinity does not allow (N2).
 
     Raises:
         TrinityError: as :func:`~trinity.engine.values.defaults.default_text` and
@@ -69,13 +69,13 @@ def check_expressions(definition: TableDefinition, spark: Callable[[], SparkSess
 
 
 def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> DataFrame:
-    """Return data about to be appended, with :data:`~trinity.engine.writing.ingest.REFUSAL` for rows refused."""
+    """Return rows to append, with :data:`~trinity.engine.writing.ingest.REFUSAL`: the error of a row, or NULL."""
     from trinity.spark_names import F
 
     names = [name for name in rows.columns if name != REFUSAL]
     given = {name.lower(): quoted(name) for name in names}
     values = [given.get(c.name.lower()) or default_text(c, lambda: rows.sparkSession) for c in definition.columns]
-    # ingest refuses a value that does not fit
+    # `try_cast`: ingest will refuse a value that does not fit
     stored = [
         as_stored(F.expr(f"try_cast({value} AS {spark_type(c.type)})"), c).alias(c.name)
         for value, c in zip(values, definition.columns, strict=True)
@@ -88,13 +88,13 @@ def checked_input(rows: DataFrame, definition: TableDefinition, table: str) -> D
 
 
 def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinition, table: str) -> DataFrame:
-    """Return the rows of a MERGE's plan, refused where a case would store a row that a constraint forbids.
+    """Return the rows of a MERGE's plan, with a refusal where a case would store a row that a constraint forbids.
 
     Args:
         changes: rows of the plan, with :data:`~trinity.engine.writing.ingest.REFUSAL`.
-        merge_row: the column with the row that a case yields, and the operation.
+        merge_row: name of the column with the row that a case makes, and its operation.
         definition: the target.
-        table: its full name, for messages.
+        table: full name of the target, for messages.
     """
     wide = with_char(changes.selectExpr("*", f"{quoted(merge_row)}.*"), definition.columns)
     stores = f"{quoted(merge_row)}.{CHANGE_OPERATION} <> {int(Operation.DELETE)}"
@@ -103,7 +103,7 @@ def checked_changes(changes: DataFrame, merge_row: str, definition: TableDefinit
 
 
 def _violation(definition: TableDefinition, table: str, rows: DataFrame) -> str:
-    """Return Spark SQL over rows with the table's columns: the first violation as the JSON of an error, or NULL."""
+    """Return Spark SQL, over rows with the table's columns, for the JSON of the first violation's error, or NULL."""
     refuse_folded(definition)
     _check_stored(definition, rows.sparkSession)
     alive = ""

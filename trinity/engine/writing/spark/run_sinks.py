@@ -22,11 +22,11 @@ Task = Callable[[int, Iterable[pa.RecordBatch]], list[bytes]]
 
 
 def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
-    """Run the task in every partition of a DataFrame; partition numbers are the arrival order.
+    """Run the task in every partition of a DataFrame. The arrival order of rows is that of the partitions' numbers.
 
     Raises:
-        TrinityError: the first error of a task, as it was raised there. Tasks return their errors as values, so that
-            Spark neither retries what cannot succeed nor buries the message in a stack trace.
+        TrinityError: the first error of a task, as the task raised it. Tasks return their errors as values, so that
+            Spark neither retries a task that cannot succeed nor puts the message into a stack trace.
     """
 
     def on_executor(pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -49,7 +49,7 @@ def run_on_spark(task: Task, rows: DataFrame) -> list[bytes]:
 
 
 def _with_valid_offsets(page: pa.RecordBatch) -> pa.RecordBatch:
-    """Return Spark's page with all its offsets: the JVM has none for an empty list, and Arrow's kernels would crash."""
+    """Return a page with all offsets of lists: the JVM sends none for empty lists, and Arrow's kernels would crash."""
     if page.num_rows == 0:
         return pa.RecordBatch.from_pylist([], schema=page.schema)
     every = pa.array(range(page.num_rows), pa.int64())
@@ -67,9 +67,9 @@ Pages = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def map_in_arrow(rows: DataFrame, function: Pages, schema: Any) -> DataFrame:
-    """Return ``mapInArrow`` of the rows, whose names may have dots and backticks: Spark would read them as syntax.
+    """Return ``mapInArrow`` of rows. Column names may have dots and backticks, which Spark would read as syntax.
 
-    Errors of the function leave the task as TrinityErrors, since Spark passes on only their text.
+    Errors of the function are raised in the task as TrinityErrors, since Spark passes on no more than their text.
     """
     function = with_grants(function)
     names = list(rows.columns)
