@@ -40,11 +40,11 @@ def evolved(definition: TableDefinition, given: pa.Schema) -> TableDefinition:
             new column without a type; NOT_SUPPORTED for a new column with a collation.
     """
     for field in given:
-        definition = _with(definition, field)
+        definition = _with_field(definition, field)
     return definition
 
 
-def _with(definition: TableDefinition, field: pa.Field) -> TableDefinition:
+def _with_field(definition: TableDefinition, field: pa.Field) -> TableDefinition:
     column = next((c for c in definition.columns if c.name.lower() == field.name.lower()), None)
     found = _type(field)
     if column is None:

@@ -73,7 +73,7 @@ class ChangeTask:
             row_id = _as_stored(row_id, self.row_id)
         columns = [*stored.columns, page.column(width), page.column(width + 1), row_id, page.column(width + 3)]
         columns.append(pa.nulls(page.num_rows, pa.string()))
-        in_spark = [_as(column, field) for column, field in zip(columns, self.schema, strict=True)]
+        in_spark = [_cast(column, field) for column, field in zip(columns, self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(in_spark, schema=self.schema)
 
 
@@ -119,9 +119,9 @@ class SinkTask:
     def _merge_page(self, page: pa.RecordBatch) -> pa.RecordBatch:
         """Return the page in the SPI's form (S1)."""
         storage = self.merge.insert.target.storage
-        data = [_as(column, field) for column, field in zip(page.columns[: self.width], storage, strict=True)]
+        data = [_cast(column, field) for column, field in zip(page.columns[: self.width], storage, strict=True)]
         operation, case_number, row_id = page.columns[self.width : self.width + 3]
-        return merge_page(storage, [*data, operation, case_number, _as(row_id, self.row_id)], self.row_id.name)
+        return merge_page(storage, [*data, operation, case_number, _cast(row_id, self.row_id)], self.row_id.name)
 
 
 def merge_page(storage: pa.Schema, columns: list[pa.Array], row_id: str) -> pa.RecordBatch:
@@ -129,7 +129,7 @@ def merge_page(storage: pa.Schema, columns: list[pa.Array], row_id: str) -> pa.R
     return pa.RecordBatch.from_arrays(columns, names=[*(f.name for f in storage), OPERATION, CASE_NUMBER, row_id])
 
 
-def _as(column: pa.Array, field: pa.Field) -> pa.Array:
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     return column if column.type == field.type else column.cast(field.type)
 
 

@@ -38,7 +38,7 @@ def after_commit(table: Target, definition: TableDefinition, done: CommitResult 
     if done.skipped:
         return
     if changelog_producer(definition.properties) is ChangelogProducer.LOOKUP:
-        _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
+        _try(table, "write the changes", done.version, lambda: _store_changes_of(table, done.version))
     if (every := commits_between(definition.properties)) is not None:
         _try(table, "compact", done.version, lambda: _compact_when_due(table, every))
     if (trigger := compaction_trigger(definition.properties)) is not None:
@@ -56,11 +56,11 @@ def compact_newest(table: Target, strength: Strength, every: int | None = None) 
     done = compact(table.session, table.connector, table.handle, splits, strength, every)
     producer = changelog_producer(splits.definition.properties)
     if not done.skipped and producer is ChangelogProducer.FULL_COMPACTION:
-        _try(table, "write the changes", done.version, lambda: _keep(table, done.version))
+        _try(table, "write the changes", done.version, lambda: _store_changes_of(table, done.version))
     return done
 
 
-def _keep(table: Target, version: int) -> None:
+def _store_changes_of(table: Target, version: int) -> None:
     from trinity.engine.feed.steps import makes_another
     from trinity.engine.feed.stored_changes import store_changes
 

@@ -31,7 +31,7 @@ class _Run(NamedTuple):
 
 def fresh_commits(files: Sequence[DataFile], every: int) -> int:
     """Count the newest commits of a log that are not folded yet by compactions of every ``every`` commits."""
-    return len(_fresh(_runs(files), every))
+    return len(_unfolded_commits(_runs(files), every))
 
 
 def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
@@ -40,7 +40,7 @@ def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
     They are the whole log where another engine has rewritten a part, since commit numbers do not order its rows (L3).
     """
     runs = _runs(files)
-    taken = len(_fresh(runs, every))
+    taken = len(_unfolded_commits(runs, every))
     if taken < every:
         return []
     if any(f.origin is not Origin.OWN for f in files if f.tier is Tier.LOG):
@@ -54,7 +54,7 @@ def newest_runs(files: Sequence[DataFile], every: int) -> list[DataFile]:
         taken, level = taken + below, level + 1
 
 
-def _fresh(runs: Sequence[_Run], every: int) -> list[_Run]:
+def _unfolded_commits(runs: Sequence[_Run], every: int) -> list[_Run]:
     return list(takewhile(lambda run: _level(run.span, every) == 0, runs))
 
 

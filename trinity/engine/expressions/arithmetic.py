@@ -57,7 +57,7 @@ def arithmetic(operator: type[exp.Expr], left: Compiled, right: Compiled, timezo
             raise Refused(f"only Spark divides {kind} into whole numbers")
         kind = _BIGINT
     kernel = (_FLOATING if kind.name in FLOATS else _WHOLE)[operator]
-    return _of_two(operator, kernel, kind, *(widened(v, kind, timezone) for v in (left, right)))
+    return _binary(operator, kernel, kind, *(widened(v, kind, timezone) for v in (left, right)))
 
 
 def _of_decimals(operator: type[exp.Expr], left: Compiled, right: Compiled, timezone: _Timezone) -> Compiled:
@@ -81,11 +81,11 @@ def _of_decimals(operator: type[exp.Expr], left: Compiled, right: Compiled, time
         precision = max(p1 - s1, p2 - s2) + scale + 1
     kind = adjusted(precision, scale)
     if operator in (exp.Add, exp.Sub, exp.Mul) and kind.arguments == (precision, scale):
-        return _of_two(operator, _WHOLE[operator], kind, left, right)
-    return _of_units(operator, kind, left, right)
+        return _binary(operator, _WHOLE[operator], kind, left, right)
+    return _rounded_decimals(operator, kind, left, right)
 
 
-def _of_units(operator: type[exp.Expr], kind: DataType, left: Compiled, right: Compiled) -> Compiled:
+def _rounded_decimals(operator: type[exp.Expr], kind: DataType, left: Compiled, right: Compiled) -> Compiled:
     """Return an operator applied to two DECIMALs, rounded to the scale of the result's type."""
     s1, s2, wanted = left.type.arguments[1], right.type.arguments[1], kind.arguments[1]
     shared = max(s1, s2)
@@ -127,13 +127,13 @@ def _as_decimal(value: Compiled, timezone: _Timezone) -> Compiled:
 def negated(value: Compiled) -> Compiled:
     """Return a number with its sign reversed. Raises Refused for other types than numbers."""
     _refuse_rounded(value)
-    return _of_one(pc.negate_checked, value)
+    return _unary(pc.negate_checked, value)
 
 
 def absolute(value: Compiled) -> Compiled:
     """Return a number without its sign. Raises Refused for other types than numbers."""
     _refuse_rounded(value)
-    return _of_one(pc.abs_checked, value)
+    return _unary(pc.abs_checked, value)
 
 
 def _refuse_rounded(value: Compiled) -> None:
@@ -185,7 +185,7 @@ def _refuse_unless_number(value: Compiled) -> None:
         raise Refused(f"only Spark calculates with {value.type}")
 
 
-def _of_one(kernel: Callable[[Datum], Datum], value: Compiled) -> Compiled:
+def _unary(kernel: Callable[[Datum], Datum], value: Compiled) -> Compiled:
     def run(rows: pa.RecordBatch) -> Datum:
         found = value.run(rows)
         with _in_range(value.type):
@@ -194,7 +194,7 @@ def _of_one(kernel: Callable[[Datum], Datum], value: Compiled) -> Compiled:
     return Compiled.over(value.type, run, value, may_fail=True)
 
 
-def _of_two(operator: type[exp.Expr], kernel: _Kernel, kind: DataType, left: Compiled, right: Compiled) -> Compiled:
+def _binary(operator: type[exp.Expr], kernel: _Kernel, kind: DataType, left: Compiled, right: Compiled) -> Compiled:
     divides = operator in _DIVISIONS
     first, second = (right, left) if divides else (left, right)  # Spark evaluates the divisor first
 

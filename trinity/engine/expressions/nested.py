@@ -81,7 +81,7 @@ def struct(names: Sequence[str], values: Sequence[Compiled]) -> Compiled:
     """Return a struct of the fields. Raises Refused where there are none, and for a NULL without type."""
     if not values or any(v.type == VOID for v in values):
         raise Refused("only Spark makes a struct of a NULL without type, or of nothing")
-    kind = DataType("struct", (), tuple(_inner(v.type) for v in values), tuple(names))
+    kind = DataType("struct", (), tuple(_nested_type(v.type) for v in values), tuple(names))
     fields = list(kind.to_arrow())
 
     def run(rows: pa.RecordBatch) -> pa.Array:
@@ -97,11 +97,11 @@ def array(values: Sequence[Compiled], timezone: Callable[[], str]) -> Compiled:
     values = together(values, timezone)
     if not values or values[0].type == VOID:
         raise Refused("only Spark makes an array of NULL without type, or of nothing")
-    kind, count = DataType("array", (), (_inner(values[0].type),)), len(values)
+    kind, count = DataType("array", (), (_nested_type(values[0].type),)), len(values)
 
     def run(rows: pa.RecordBatch) -> pa.Array:
         offsets = pa.array(np.arange(len(rows) + 1) * count, pa.int32())
-        return pa.ListArray.from_arrays(offsets, _in_turns(values, rows), type=kind.to_arrow())
+        return pa.ListArray.from_arrays(offsets, _interleaved(values, rows), type=kind.to_arrow())
 
     return Compiled.over(kind, run, *values)
 
@@ -162,25 +162,25 @@ def map_of(keys: Sequence[Compiled], values: Sequence[Compiled], timezone: Calla
         raise Refused("only Spark makes a map of these keys")
     if values[0].type == VOID:
         raise Refused("only Spark makes a map of NULLs without type")
-    kind = DataType("map", (), (_inner(keys[0].type), _inner(values[0].type)))
+    kind = DataType("map", (), (_nested_type(keys[0].type), _nested_type(values[0].type)))
     entries = pa.array(known, keys[0].arrow_type)
 
     def run(rows: pa.RecordBatch) -> pa.Array:
         offsets = pa.array(np.arange(len(rows) + 1) * len(known), pa.int32())
         repeated = entries.take(as_arrow(np.tile(np.arange(len(known)), len(rows))))
-        return pa.MapArray.from_arrays(offsets, repeated, _in_turns(values, rows)).cast(kind.to_arrow())
+        return pa.MapArray.from_arrays(offsets, repeated, _interleaved(values, rows)).cast(kind.to_arrow())
 
     return Compiled.over(kind, run, *values)
 
 
-def _in_turns(values: Sequence[Compiled], rows: pa.RecordBatch) -> pa.Array:
+def _interleaved(values: Sequence[Compiled], rows: pa.RecordBatch) -> pa.Array:
     """Return the values of each row, one row after the other."""
     columns = [as_array(v.run(rows), len(rows)) for v in values]
     order = np.arange(len(rows) * len(values)).reshape(len(values), len(rows)).T.ravel()
     return pa.concat_arrays(columns).take(as_arrow(order))
 
 
-def _inner(kind: DataType) -> DataType:
+def _nested_type(kind: DataType) -> DataType:
     """Return the type of a nested value, in which CHAR and VARCHAR become STRING."""
     if kind.nested and kind.limited:
         raise Refused(f"only Spark puts {kind} into another value")

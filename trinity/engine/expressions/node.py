@@ -171,10 +171,10 @@ class SubqueryRows:
     @classmethod
     def all_of(cls, queries: Mapping[str, pa.Table]) -> dict[str, SubqueryRows]:
         """Wrap tables that are read already, by the names of their queries."""
-        return {name: cls(rows.schema, partial(_given, rows)) for name, rows in queries.items()}
+        return {name: cls(rows.schema, partial(_identity, rows)) for name, rows in queries.items()}
 
 
-def _given(rows: pa.Table) -> pa.Table:
+def _identity(rows: pa.Table) -> pa.Table:
     return rows
 
 

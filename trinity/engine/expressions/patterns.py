@@ -75,7 +75,7 @@ class Pattern:
         Raises:
             Refused: for a group that does not exist, and where it is not certain what Java finds.
         """
-        if not 0 <= group <= self.groups or self._repeats_nothing() or (group == 0 and self.end and self._parted()):
+        if not 0 <= group <= self.groups or self._repeats_empty() or (group == 0 and self.end and self._alternates()):
             raise _refused(self.java)
         tokens, number = list[str](), 0
         for token in self.tokens:
@@ -99,7 +99,7 @@ class Pattern:
                 raise Refused(f"only Spark replaces a match by '{replacement}'")
             parts.append(rf"\{part[1]}" if part[1] else part[0])
             at = part.end()
-        if self._matches_nothing(self.tokens) or self._repeats_nothing() or self.groups >= _MOST_GROUPS:
+        if self._matches_empty(self.tokens) or self._repeats_empty() or self.groups >= _MOST_GROUPS:
             raise _refused(self.java)
         if self.end and r"\0" in parts:
             raise _refused(self.java)
@@ -117,11 +117,11 @@ class Pattern:
             raise _refused(self.java) from None
         return re2
 
-    def _matches_nothing(self, tokens: Sequence[str]) -> bool:
+    def _matches_empty(self, tokens: Sequence[str]) -> bool:
         """Return True when tokens match an empty text; after such a match Java and RE2 continue in different ways."""
         return bool(pc.match_substring_regex(pa.array([""]), f"^(?:{''.join(tokens)})$")[0].as_py())
 
-    def _repeats_nothing(self) -> bool:
+    def _repeats_empty(self) -> bool:
         """Return True when a group that may match an empty text is repeated."""
         open_ = list[int]()
         for number, token in enumerate(self.tokens):
@@ -129,11 +129,11 @@ class Pattern:
                 open_.append(number)
             elif token[0] == ")":
                 first = open_.pop()
-                if token != ")" and self._matches_nothing(self.tokens[first + 1 : number]):
+                if token != ")" and self._matches_empty(self.tokens[first + 1 : number]):
                     return True
         return False
 
-    def _parted(self) -> bool:
+    def _alternates(self) -> bool:
         """Return True when the pattern has a ``|`` outside of groups."""
         depth = 0
         for token in self.tokens:

@@ -22,21 +22,21 @@ def of_rows(kind: DataType, kernel: Callable[..., pa.Array], *operands: Compiled
         found = list[pa.Array]()
         for operand in operands:
             if found and operand.may_fail:
-                found.append(on_some_rows(operand, rows, _known(found)))
+                found.append(on_some_rows(operand, rows, _valid_rows(found)))
             else:
                 found.append(as_array(operand.run(rows), len(rows)))
-        return _where_known(kernel, *found)
+        return _where_valid(kernel, *found)
 
     return null_of_operand(kind, operands) or Compiled.over(kind, run, *operands, may_fail=may_fail)
 
 
-def _where_known(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
+def _where_valid(kernel: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
     """Apply a kernel to the rows without NULL; the result is NULL in the others."""
     if not any(v.null_count for v in values):
         return kernel(*values)
-    known = _known(values)
+    known = _valid_rows(values)
     return spread(kernel(*(v.filter(known) for v in values)), known)
 
 
-def _known(values: list[pa.Array] | tuple[pa.Array, ...]) -> pa.Array:
+def _valid_rows(values: list[pa.Array] | tuple[pa.Array, ...]) -> pa.Array:
     return reduce(pc.and_, map(pc.is_valid, values))

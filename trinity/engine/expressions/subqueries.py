@@ -42,28 +42,28 @@ class Rows:
         keys: pairs of an expression over the outer row, and a column. An outer row sees rows in which all are equal.
     """
 
-    held: SubqueryRows
+    query_rows: SubqueryRows
     keys: Sequence[tuple[Compiled, str]]
     timezone: Callable[[], str]
 
     def only_column(self) -> tuple[DataType, str]:
         """Return the type and the name of the only column that is no key. Raises Refused for none or several."""
         keys = {name for _, name in self.keys}
-        fields = [field for field in self.held.schema if field.name not in keys]
+        fields = [field for field in self.query_rows.schema if field.name not in keys]
         if len(fields) != 1:
             raise Refused(f"a subquery that is a value has {len(fields)} columns")
         return parse_given_type(type_text(fields[0].type)), fields[0].name
 
     def values(self, column: str) -> pa.Array:
         """Return the values of a column."""
-        return self.held.read().column(column).combine_chunks()
+        return self.query_rows.read().column(column).combine_chunks()
 
 
 def exists(rows: Rows) -> Compiled:
     """Return EXISTS. Raises Refused for types that only Spark compares."""
     if rows.keys:
-        return _Seen.of(rows).compiled(BOOLEAN, lambda _, found, __: as_arrow(found != _NONE))
-    return Compiled(BOOLEAN, lambda _: pa.scalar(rows.held.read().num_rows > 0), _OF_ROWS)
+        return _VisibleRows.of(rows).compiled(BOOLEAN, lambda _, found, __: as_arrow(found != _NONE))
+    return Compiled(BOOLEAN, lambda _: pa.scalar(rows.query_rows.read().num_rows > 0), _OF_ROWS)
 
 
 def only_value(rows: Rows) -> Compiled:
@@ -79,7 +79,7 @@ def only_value(rows: Rows) -> Compiled:
     def run(_: pa.RecordBatch) -> pa.Scalar:
         column = rows.values(name)
         if len(column) > 1:
-            raise _several(f"{len(column)} rows")
+            raise _several_rows_error(f"{len(column)} rows")
         return column[0] if len(column) else pa.scalar(None, column.type)
 
     return Compiled(kind, run, _OF_ROWS)
@@ -88,13 +88,13 @@ def only_value(rows: Rows) -> Compiled:
 def _only_value_seen(kind: DataType, name: str, rows: Rows) -> Compiled:
     def run(seen: _Numbered, found: np.ndarray, _: pa.RecordBatch) -> pa.Array:
         if (seen.counts[found] > 1).any():
-            raise _several("several rows")
+            raise _several_rows_error("several rows")
         return rows.values(name).take(pa.array(seen.first_rows[found], mask=found == _NONE))
 
-    return _Seen.of(rows).compiled(kind, run, may_fail=True)
+    return _VisibleRows.of(rows).compiled(kind, run, may_fail=True)
 
 
-def _several(rows: str) -> TrinityError:
+def _several_rows_error(rows: str) -> TrinityError:
     return TrinityError("SUBQUERY_MULTIPLE_ROWS", f"A subquery that is a value has {rows}, not one.")
 
 
@@ -103,7 +103,7 @@ def among_rows(value: Compiled, rows: Rows) -> Compiled:
     kind, name = rows.only_column()
     value, cast = _comparable(value, kind, rows.timezone)
     if rows.keys:
-        return _among_seen(value, lambda: cast(rows.values(name)), _Seen.of(rows))
+        return _among_seen(value, lambda: cast(rows.values(name)), _VisibleRows.of(rows))
 
     @cache
     def listed() -> tuple[int, pa.Array]:
@@ -122,7 +122,7 @@ def among_rows(value: Compiled, rows: Rows) -> Compiled:
     return Compiled(BOOLEAN, run, value.fields | _OF_ROWS, may_fail=value.may_fail)
 
 
-def _among_seen(value: Compiled, listed: Callable[[], pa.Array], seen: _Seen) -> Compiled:
+def _among_seen(value: Compiled, listed: Callable[[], pa.Array], seen: _VisibleRows) -> Compiled:
     @cache
     def pairs() -> tuple[Keys, np.ndarray]:
         values, numbered = listed(), seen.numbered()
@@ -165,16 +165,16 @@ class _Numbered:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _VisibleRows:
     """The rows of a subquery that an outer row sees: those whose keys equal the expressions over the outer row."""
 
     outer: Sequence[Compiled]
     numbered: Callable[[], _Numbered]
 
     @classmethod
-    def of(cls, rows: Rows) -> _Seen:
+    def of(cls, rows: Rows) -> _VisibleRows:
         """Return the rows by their keys, which are read when first needed. Raises Refused for types of Spark alone."""
-        kinds = [parse_given_type(type_text(rows.held.schema.field(name).type)) for _, name in rows.keys]
+        kinds = [parse_given_type(type_text(rows.query_rows.schema.field(name).type)) for _, name in rows.keys]
         pairs = [_comparable(value, kind, rows.timezone) for (value, _), kind in zip(rows.keys, kinds, strict=True)]
 
         @cache

@@ -139,7 +139,7 @@ def months_after(value: Compiled, number: Compiled, timezone: _Timezone) -> Comp
     def kernel(found: pa.Array) -> pa.Array:
         days = months_later(days_since_1970(found), months)
         if (np.abs(days) >= 2**31).any():
-            raise _beyond(_DATE)
+            raise _out_of_range_error(_DATE)
         return pa.array(days.astype(np.int32)).cast(pa.date32())
 
     return of_rows(_DATE, kernel, as_date(value, timezone), may_fail=True)
@@ -220,7 +220,7 @@ def _on_clocks(found: pa.Array, zone: str, change: Callable[[Numbers], Numbers])
 
 def _moved(micros: Numbers, by: int) -> Numbers:
     if len(micros) and (int(micros.min()) + by < -(2**63) or int(micros.max()) + by >= 2**63):
-        raise _beyond(_TIMESTAMP)
+        raise _out_of_range_error(_TIMESTAMP)
     return micros + by
 
 
@@ -231,7 +231,7 @@ def _months_later(clocks: Numbers, months: int) -> Numbers:
 def _cut(micros: Numbers, unit: int) -> Numbers:
     cut = micros - micros % unit
     if (cut > micros).any():
-        raise _beyond(_TIMESTAMP)
+        raise _out_of_range_error(_TIMESTAMP)
     return cut
 
 
@@ -241,9 +241,9 @@ def _joined(days: Numbers, micros: Numbers) -> Numbers:
         return days * MICROS_OF_DAY + micros
     exact = days.astype(object) * MICROS_OF_DAY + micros
     if ((exact < -(2**63)) | (exact >= 2**63)).any():
-        raise _beyond(_TIMESTAMP)
+        raise _out_of_range_error(_TIMESTAMP)
     return exact.astype(np.int64)
 
 
-def _beyond(kind: DataType) -> TrinityError:
+def _out_of_range_error(kind: DataType) -> TrinityError:
     return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", f"A time is before the first {kind}, or after the last one.")

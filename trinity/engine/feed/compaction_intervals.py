@@ -47,7 +47,7 @@ def compaction_intervals(target: Target, parts: Iterable[Interval]) -> Iterator[
             if _is_full_compaction(target, history, index):
                 first = _beginning(target, history, index)
                 if first is None:
-                    raise _vacuumed(target, history, history[index].version)
+                    raise _vacuumed_error(target, history, history[index].version)
                 yield CompactionInterval(history[first - 1] if first else None, history[first : index + 1])
 
 
@@ -61,7 +61,7 @@ def starting_commit(target: Target, history: Sequence[HistoryEntry], version: in
     """
     first = _beginning(target, history, sum(entry.version <= version for entry in history))
     if first is None:
-        raise _vacuumed(target, history, version)
+        raise _vacuumed_error(target, history, version)
     return history[max(first - 1, 0)]
 
 
@@ -101,7 +101,7 @@ def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int
     return 0 if history[0].operation == CommitOperation.CREATE else None
 
 
-def _vacuumed(target: Target, history: Sequence[HistoryEntry], version: int) -> TrinityError:
+def _vacuumed_error(target: Target, history: Sequence[HistoryEntry], version: int) -> TrinityError:
     return TrinityError(
         "INVALID_ARGUMENTS",
         f"Changes of table '{target.name}' in version {version} are those since the full compaction before it, which "

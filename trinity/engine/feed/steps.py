@@ -38,12 +38,12 @@ class Step:
     @cached_property
     def added(self) -> list[DataFile]:
         """Files that are new, or whose deleted rows changed."""
-        return _beyond(self.after.files, self.before.files)
+        return _files_not_in(self.after.files, self.before.files)
 
     @cached_property
     def removed(self) -> list[DataFile]:
         """Files of the version before that are gone, or whose deleted rows changed."""
-        return _beyond(self.before.files, self.after.files)
+        return _files_not_in(self.before.files, self.after.files)
 
     @property
     def appends(self) -> bool:
@@ -51,7 +51,9 @@ class Step:
         after, before = self.after, self.before
         if self.native or self.removed or order_is_lost(after):
             return False
-        return all(file.tier is Tier.LOG for file in self.added) and _parts(after.sidecar) == _parts(before.sidecar)
+        return all(file.tier is Tier.LOG for file in self.added) and _file_states(after.sidecar) == _file_states(
+            before.sidecar
+        )
 
     @property
     def ingests(self) -> bool:
@@ -61,7 +63,9 @@ class Step:
     def follows(self, other: Step) -> bool:
         """Return True when no files were rewritten between the other step and this one."""
         before, after = self.before, other.after
-        same = _parts(before.files) == _parts(after.files) and _parts(before.sidecar) == _parts(after.sidecar)
+        same = _file_states(before.files) == _file_states(after.files) and _file_states(before.sidecar) == _file_states(
+            after.sidecar
+        )
         return same and before.definition.primary_key == after.definition.primary_key
 
 
@@ -154,10 +158,10 @@ def runs(found: Iterable[Step]) -> list[list[Step]]:
     return together
 
 
-def _beyond(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataFile]:
-    known = _parts(others)
+def _files_not_in(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataFile]:
+    known = _file_states(others)
     return [file for file in files if (file.path, file.deletes) not in known]
 
 
-def _parts(files: Iterable[DataFile]) -> frozenset[tuple[str, Deletes | None]]:
+def _file_states(files: Iterable[DataFile]) -> frozenset[tuple[str, Deletes | None]]:
     return frozenset((file.path, file.deletes) for file in files)

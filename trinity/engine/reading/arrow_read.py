@@ -69,7 +69,7 @@ def _executed(
     """Return what ``taken`` makes of the merged rows, which this process or Spark reads."""
     if limit is not None and limit < 0:
         raise TrinityError("INVALID_ARGUMENTS", f"limit={limit} is less than 0.")
-    wanted = _wanted(splits, columns)
+    wanted = _selected_columns(splits, columns)
 
     def result(pages: Iterator[pa.RecordBatch]) -> T | NotLocal:
         return taken(_schema(wanted), pages if limit is None else _at_most(pages, limit))
@@ -88,7 +88,7 @@ def _executed(
 
 def arrow_schema(splits: SplitSource, columns: Sequence[str] | None) -> pa.Schema:
     """Return the schema of :func:`arrow_reader`."""
-    return _schema(_wanted(splits, columns))
+    return _schema(_selected_columns(splits, columns))
 
 
 def _schema(columns: Sequence[Column]) -> pa.Schema:
@@ -129,7 +129,7 @@ def _by_spark(
     return (to_user_columns(page, columns) for page in found.to_batches())
 
 
-def _wanted(splits: SplitSource, names: Sequence[str] | None) -> Sequence[Column]:
+def _selected_columns(splits: SplitSource, names: Sequence[str] | None) -> Sequence[Column]:
     shown = replace(splits.definition, columns=tuple(splits.definition.visible))
     if names is None:
         return shown.columns

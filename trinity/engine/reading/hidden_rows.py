@@ -33,7 +33,7 @@ def hidden_rows(state: PositionReadState, run: RunSearch) -> Mapping[str, np.nda
         found = _later_bits(state, run)
         if found is None:
             return None
-        hidden = _together(hidden, found)
+        hidden = _united_bitmaps(hidden, found)
     state.remember(hidden)
     return hidden
 
@@ -72,7 +72,7 @@ def _stored_keys(state: PositionReadState) -> Keys | None:
     return None if state.only is None else Keys.of(state.only.cast(kinds), key)[0]
 
 
-def _together(known: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _united_bitmaps(known: Mapping[str, np.ndarray], found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     both = {path: words | known[path] if path in known else words for path, words in found.items()}
     return {**known, **both}
 

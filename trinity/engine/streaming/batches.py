@@ -95,7 +95,7 @@ class Batches:
             return
         result, newest = committed
         if result.skipped and not self._may_be_repeated(batch):
-            raise self._foreign(txn, batch)
+            raise self._foreign_batch_error(txn, batch)
         self._known = batch
         _log.info(
             "%s: batch %d of query %s: %d rows, version %d, %.3f s%s.",
@@ -113,18 +113,18 @@ class Batches:
         """
         recorded = self._table.connector.metadata.recorded_txn(self._table.handle, txn[0])
         if self._known is not None and (recorded is None or recorded < self._known):
-            raise self._put_back(txn, self._known)
+            raise self._lost_batch_error(txn, self._known)
         self._known = recorded
         if recorded is None or recorded < txn[1]:
             return False
         if recorded == txn[1] and self._may_be_repeated(recorded):
             return True
-        raise self._foreign(txn, recorded)
+        raise self._foreign_batch_error(txn, recorded)
 
     def _may_be_repeated(self, batch: int) -> bool:
         return batch == self._first and batch <= self._planned
 
-    def _foreign(self, txn: TransactionId, recorded: int) -> TrinityError:
+    def _foreign_batch_error(self, txn: TransactionId, recorded: int) -> TrinityError:
         return TrinityError(
             "INVALID_ARGUMENTS",
             f"Table '{self._table.name}' has batch {recorded} of {txn[0]} already, and checkpoint "
@@ -133,7 +133,7 @@ class Batches:
             "the table ends, or put table and checkpoint back together.",
         )
 
-    def _put_back(self, txn: TransactionId, known: int) -> TrinityError:
+    def _lost_batch_error(self, txn: TransactionId, known: int) -> TrinityError:
         return TrinityError(
             "INVALID_ARGUMENTS",
             f"Table '{self._table.name}' had batch {known} of {txn[0]} and has it no more: it was put back to an "

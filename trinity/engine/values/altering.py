@@ -47,7 +47,7 @@ def set_not_null(target: Target, name: str) -> None:
     splits = target.splits()
     column = change(splits.definition).column(name).name
     refusal = f"Column '{column}' of table '{target.name}' is NULL in some rows; fill them before it is NOT NULL."
-    _demand(target, splits, change, f"{quoted(column)} IS NOT NULL", refusal)
+    _alter_if_rows_meet(target, splits, change, f"{quoted(column)} IS NOT NULL", refusal)
 
 
 def add_check(target: Target, check: Check) -> None:
@@ -57,10 +57,10 @@ def add_check(target: Target, check: Check) -> None:
         f"'{check.name}' is added."
     )
     change = partial(with_check, check=check)
-    _demand(target, target.splits(), change, check.expression, refusal)
+    _alter_if_rows_meet(target, target.splits(), change, check.expression, refusal)
 
 
-def _demand(target: Target, splits: SplitSource, change: evolve.Change, wanted: str, refusal: str) -> None:
+def _alter_if_rows_meet(target: Target, splits: SplitSource, change: evolve.Change, wanted: str, refusal: str) -> None:
     """Make a change, or raise CONSTRAINT_VIOLATION if a condition is false for some row.
 
     The rows of ``splits`` are checked before the commit; if there is a newer version, its rows are checked within it.

@@ -93,7 +93,7 @@ class LocalChanges:
     def _changed(self, number: int, case: CompiledCase, rows: pa.RecordBatch) -> pa.RecordBatch:
         data, refusal = self._row(case, rows)
         refusal = self._row_errors(number, case, rows, data, refusal)
-        layout = [self._old(rows, name) for name in self.plan.insert_layout]
+        layout = [self._stored_column(rows, name) for name in self.plan.insert_layout]
         present = None if case.case.when is When.NOT_MATCHED else True
         assert case.case.operation is not None
         facts = [
@@ -109,7 +109,7 @@ class LocalChanges:
 
     # -- what the join's rows become ----------------------------------------------------------------------
 
-    def _old(self, rows: pa.RecordBatch, name: str) -> pa.Array:
+    def _stored_column(self, rows: pa.RecordBatch, name: str) -> pa.Array:
         return rows.column(target_field(self.plan.definition, name))
 
     def _row_id(self, number: int, when: When, rows: pa.RecordBatch) -> pa.StructArray:
@@ -121,9 +121,10 @@ class LocalChanges:
             ordered, others = self.plan.row_id_columns
             dies = number in self.plan.deleting_cases
             kinds = self.data_schema
-            parts = [self._old(rows, name) for name in ordered]
+            parts = [self._stored_column(rows, name) for name in ordered]
             parts += [
-                self._old(rows, name) if dies else pa.nulls(rows.num_rows, kinds.field(name).type) for name in others
+                self._stored_column(rows, name) if dies else pa.nulls(rows.num_rows, kinds.field(name).type)
+                for name in others
             ]
         return pa.StructArray.from_arrays(parts, fields=list(self.row_id_type))
 
@@ -135,7 +136,7 @@ class LocalChanges:
                 value, errors = case.values[column.name].evaluate(rows)
                 refusal = refusal if errors is None else pc.coalesce(refusal, errors)
             elif case.case.operation is Operation.UPDATE and not column.hidden and column.name not in self.kept:
-                value = self._old(rows, column.name)
+                value = self._stored_column(rows, column.name)
             else:
                 value = pa.nulls(rows.num_rows, field.type)
             data.append(value)
@@ -167,7 +168,7 @@ class LocalChanges:
     ) -> tuple[pa.Table, pa.Table]:
         """Return the named columns of the stored rows, and of the new ones."""
         wanted = list(dict.fromkeys(names))
-        earlier = pa.Table.from_arrays([self._old(rows, name) for name in wanted], names=wanted)
+        earlier = pa.Table.from_arrays([self._stored_column(rows, name) for name in wanted], names=wanted)
         return earlier, pa.Table.from_batches([data.select(wanted)])
 
 

@@ -38,7 +38,7 @@ class _Equal:
 
     def indexes(self, target: pa.RecordBatch) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the indices of target and source rows that have equal values, in the target's order."""
-        compared = pa.Table.from_arrays([_wide(target.column(name)) for name in self.on], names=list(self.on))
+        compared = pa.Table.from_arrays([_as_bigint(target.column(name)) for name in self.on], names=list(self.on))
         numbers = self.keys.numbers(compared)
         found = np.flatnonzero(numbers >= 0)
         first, counts = self.edges[numbers[found]], np.diff(self.edges)[numbers[found]]
@@ -123,7 +123,7 @@ class Join:
             yield When.NOT_MATCHED, _side_by_side(_nulls(target, rows.num_rows), rows)
 
 
-def _wide(column: pa.Array) -> pa.Array:
+def _as_bigint(column: pa.Array) -> pa.Array:
     return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
 
 

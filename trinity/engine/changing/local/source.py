@@ -62,7 +62,7 @@ def local_source(plan: StatementPlan, timezone: Callable[[], str]) -> LocalSourc
     scope = Scope([*target_scope(definition, program.target_alias), *columns], SubqueryRows.all_of(program.queries))
     equal = plan.facts.equalities.items()
     others = [_equal(name, value, program.target_alias) for name, value in equal if name not in equalities]
-    also = _also([*plan.facts.others, *others], scope, timezone)
+    also = _condition([*plan.facts.others, *others], scope, timezone)
     if isinstance(also, NotLocal):
         return also
     rows = _one_page(program.source, columns)
@@ -86,7 +86,7 @@ def local_source(plan: StatementPlan, timezone: Callable[[], str]) -> LocalSourc
     )
 
 
-def _also(others: Sequence[exp.Expr], scope: Scope, timezone: Callable[[], str]) -> Compiled | NotLocal | None:
+def _condition(others: Sequence[exp.Expr], scope: Scope, timezone: Callable[[], str]) -> Compiled | NotLocal | None:
     return compile_predicate(exp.and_(*others), scope, timezone) if others else None
 
 

@@ -66,8 +66,8 @@ class LocalCompactor:
         stays = [*base_rows, *found.retained]
         layout = PartLayout.of_partitions(fold.splits.files, spec) if buckets is None else PartLayout(spec.key, buckets)
         task = BucketTask(write, BucketMerge(spec, storage, base, retention))
-        with _laid_out(stays, storage, layout) as parts:
-            return _all(lambda part: task.of_bucket(part, parts.take(part)), sorted({*parts, *base}))
+        with _read_into_parts(stays, storage, layout) as parts:
+            return _fragments_in_threads(lambda part: task.of_bucket(part, parts.take(part)), sorted({*parts, *base}))
 
     def fold_log(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
         spec = fold.spec
@@ -91,8 +91,8 @@ class LocalCompactor:
             rows = parts.take(part)
             return write(part, in_order(rows, np.arange(len(rows)), spec.key))
 
-        with _laid_out(stays, storage, layout, ordered=spec.by_column) as parts:
-            return _all(write_part, list(parts))
+        with _read_into_parts(stays, storage, layout, ordered=spec.by_column) as parts:
+            return _fragments_in_threads(write_part, list(parts))
 
     def concatenate(
         self, splits: SplitSource, groups: Sequence[Sequence[DataFile]], write: RewriteTask
@@ -104,7 +104,7 @@ class LocalCompactor:
             for file in files:
                 yield from RetainedRows.all_of(file).pages(splits.storage)
 
-        return _all(lambda group: write(group, pages(groups[group])), range(len(groups)))
+        return _fragments_in_threads(lambda group: write(group, pages(groups[group])), range(len(groups)))
 
     def winners_of_others(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes] | NotLocal:
         if (why := _why_not(fold)) is not None:
@@ -128,8 +128,8 @@ class LocalCompactor:
         layout = PartLayout.of_partitions(resolve.replaced, spec) if count else PartLayout(spec.key, 1)
         task = BucketTask(resolve.rewrite_task, BucketMerge(spec, storage, {}, resolve.retention))
         deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in touched})
-        with _laid_out(found.retained, storage, layout) as parts:
-            rows = _all(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
+        with _read_into_parts(found.retained, storage, layout) as parts:
+            rows = _fragments_in_threads(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
         return rows, deletes.write(0, losing)
 
 
@@ -145,7 +145,7 @@ def _resolved_by_column(resolve: Resolve) -> tuple[list[bytes], list[bytes]] | N
 
 def _rewritten(rewrite: ColumnRewrite, write: RewriteTask) -> list[bytes]:
     with rewrite.lay_out() as parts:
-        return _all(lambda part: rewrite.write(parts, part, write), list(parts))
+        return _fragments_in_threads(lambda part: rewrite.write(parts, part, write), list(parts))
 
 
 def _why_not_folded(fold: FoldPlan) -> NotLocal | None:
@@ -185,10 +185,10 @@ def _find_winners(
                 if keyless_too:
                     files.retain_keyless(page)
 
-        _each(read, range(len(files.files)), _FILES_AT_ONCE)
+        _map_in_threads(read, range(len(files.files)), _FILES_AT_ONCE)
         for share in range(count):
             winners = LogWinners.of(fold, parts.take(share))
-            losing = _each(winners.losers, base)
+            losing = _map_in_threads(winners.losers, base)
             winners.keep_in(
                 files, np.concatenate([_NOTHING, *(numbers for _, numbers in losing)]), deleted_too=deleted_too
             )
@@ -199,7 +199,7 @@ def _find_winners(
 
 
 @contextmanager
-def _laid_out(
+def _read_into_parts(
     stays: Sequence[RetainedRows], storage: pa.Schema, layout: PartLayout, *, ordered: bool = False
 ) -> Iterator[Parts]:
     """Read the rows that stay, each into its part; several files at a time unless the rows must stay in order."""
@@ -213,15 +213,15 @@ def _laid_out(
             for rows in stays:
                 read(rows)
         else:
-            _each(read, stays)
+            _map_in_threads(read, stays)
         pa.default_memory_pool().release_unused()
         yield parts
 
 
-def _each(work: Callable[[_T], _R], items: Iterable[_T], threads: int | None = None) -> list[_R]:
+def _map_in_threads(work: Callable[[_T], _R], items: Iterable[_T], threads: int | None = None) -> list[_R]:
     with ThreadPoolExecutor(threads or pa.cpu_count()) as pool:
         return list(pool.map(work, items))
 
 
-def _all(work: Callable[[int], list[bytes]], numbers: Iterable[int]) -> list[bytes]:
-    return [fragment for fragments in _each(work, numbers) for fragment in fragments]
+def _fragments_in_threads(work: Callable[[int], list[bytes]], numbers: Iterable[int]) -> list[bytes]:
+    return [fragment for fragments in _map_in_threads(work, numbers) for fragment in fragments]

@@ -264,11 +264,11 @@ class _PositionTask:
     def __call__(self, order: int, pages: Iterable[pa.RecordBatch]) -> list[bytes]:
         found: dict[Any, list[pa.Array]] = {}
         for page in pages:
-            _take(page, found)
+            _add_positions(page, found)
         return self.write.write(order, found)
 
 
-def _take(page: pa.RecordBatch, found: dict[Any, list[pa.Array]]) -> None:
+def _add_positions(page: pa.RecordBatch, found: dict[Any, list[pa.Array]]) -> None:
     """Add a page's positions to ``found``, by file."""
     files, positions = page.column(FILE_TOKEN), page.column(POSITION)
     for file in files.drop_null().unique():

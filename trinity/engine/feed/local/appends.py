@@ -39,17 +39,17 @@ class Appends:
     def log(self) -> list[DataFile]:
         """The files of the log that may have versions of touched keys, in the order of arrival."""
         earlier = [file for file in self._before if file.tier is not Tier.BASE]
-        return sorted([*earlier, *self._mine], key=arrival_order)
+        return sorted([*earlier, *self._added_files], key=arrival_order)
 
     @cached_property
-    def _mine(self) -> list[DataFile]:
+    def _added_files(self) -> list[DataFile]:
         return [file for file in tiers(self.splits.files)[1] if file.path in self.added]
 
     @cached_property
     def _before(self) -> list[DataFile]:
         base, log = tiers(self.splits.files)
         before = [*base, *(file for file in log if file.path not in self.added)]
-        return may_share_keys(before, self._mine, self.splits.definition)
+        return may_share_keys(before, self._added_files, self.splits.definition)
 
     def moment(self, file: DataFile) -> int:
         """Return the moment from which the rows of a file count."""

@@ -34,7 +34,7 @@ def counted_changes(steps: Sequence[Step], columns: Sequence[Column], *, net: bo
     sizes = [len(part) for _, _, part in parts]
     versions = np.repeat([step.version for step, _, _ in parts], sizes)
     signs = np.repeat([sign for _, sign, _ in parts], sizes)
-    groups = row_numbers([*_flat(rows), *([] if net else [as_arrow(versions)])])
+    groups = row_numbers([*_without_structs(rows), *([] if net else [as_arrow(versions)])])
     count = int(groups.max(initial=-1)) + 1
     sums, last, first = np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, len(rows))
     np.add.at(sums, groups, signs)
@@ -53,7 +53,7 @@ def _moved_rows(step: Step, sign: int, columns: Sequence[Column]) -> pa.Table:
     return InColumns(splits, columns).at((file, positions_left(file)) for file in files)
 
 
-def _flat(rows: pa.Table) -> Iterator[pa.Array]:
+def _without_structs(rows: pa.Table) -> Iterator[pa.Array]:
     """Yield the columns, and fields of structs instead of these, with one NaN and one zero, as Spark compares them."""
     for column in rows.columns:
         yield from _plain(column.combine_chunks())

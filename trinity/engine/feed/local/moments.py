@@ -71,14 +71,14 @@ def _versions(appends: Appends, fold: ColumnFold) -> pa.Table:
         added = [file for file in appends.log if appends.moment(file) != FIRST]
         mine = {file.path: rows for file, rows in zip(added, pool.map(came, added), strict=True)}
         keys = Keys.of(pa.concat_tables(mine.values()), spec.key)[0]
-        log = [_from(appends.moment(file), touched(file)) for file in appends.log]
+        log = [_with_moment(appends.moment(file), touched(file)) for file in appends.log]
         base = [] if spec.keeps_history else list(pool.map(touched, appends.base))
     rows = folded_first(pa.concat_tables(log), spec)
     sidecar = FoldedKeys(FoldPlan.of(splits, spec), storage, rows, keys).sidecar_rows()
-    return pa.concat_tables([*(_from(FIRST, earlier) for earlier in (*base, *sidecar)), rows]).combine_chunks()
+    return pa.concat_tables([*(_with_moment(FIRST, earlier) for earlier in (*base, *sidecar)), rows]).combine_chunks()
 
 
-def _from(moment: int, rows: pa.Table) -> pa.Table:
+def _with_moment(moment: int, rows: pa.Table) -> pa.Table:
     return rows.append_column(MOMENT, as_arrow(np.full(len(rows), moment), pa.int64()))
 
 

@@ -49,7 +49,7 @@ def without_deleted(
     bits = bits_of(files, hidden)
     one = pa.ListArray.from_arrays(pa.array([0, len(bits.words)], pa.int32()), bits.words)
     words = arrow_frame(spark, pa.table({BITS: one})).scalar().alias(BITS)
-    return rows.select("*", words).where(_stays(bits)).drop(BITS)
+    return rows.select("*", words).where(_not_deleted_predicate(bits)).drop(BITS)
 
 
 class _Table(NamedTuple):
@@ -104,13 +104,13 @@ def bits_of(
     others = list(compress(files, sizes.shared))
     hashed = pa.table({_NAME: pa.array([f.name for f in others], pa.string())})
     names = _Table.of(buckets_of(hashed, [_NAME], _HASHES), lengths)
-    starts, bits = _laid_out(files, hidden, sizes.length + names.length)
+    starts, bits = _bitmap_layout(files, hidden, sizes.length + names.length)
     tables = sizes.words([starts[f.path] for f in files]), names.words([starts[f.path] for f in others])
     named = {f.name: starts[f.path] for f in compress(others, names.shared) if has_left_out(f, hidden)}
     return Bits(pa.concat_arrays([*tables, pa.array(bits)]), sizes.length, names.length, named)
 
 
-def _laid_out(
+def _bitmap_layout(
     files: Sequence[DataFile], hidden: Mapping[str, np.ndarray], first: int
 ) -> tuple[dict[str, int], np.ndarray]:
     """Return (path -> index of the file's first word, the end for a file without bits; all words of the files).
@@ -126,7 +126,7 @@ def _laid_out(
     return {**dict.fromkeys((f.path for f in files), end), **starts}, np.concatenate(parts)
 
 
-def _stays(bits: Bits) -> str:
+def _not_deleted_predicate(bits: Bits) -> str:
     """Return the predicate as text: each function that Python calls instead costs several calls into the JVM."""
     slots = [f"get({BITS}, CAST(_metadata.file_size & {bits.sizes - 1}L AS INT))"]
     if bits.names:

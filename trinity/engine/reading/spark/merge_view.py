@@ -250,7 +250,7 @@ def _in_duckdb(source: _Source) -> str:
     files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", file.path)) for file, _ in source.files)
     instants = ", ".join(f"timezone('UTC', {_name(name)}) AS {_name(name)}" for name in source.legacy)
     columns = f"* REPLACE ({instants})" if instants else "*"
-    left_out = _left_out_in_duckdb(source)
+    left_out = _anti_join_in_duckdb(source)
     if not source.placed and not left_out:
         return f"SELECT {columns}\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
     shown = join = ""
@@ -264,7 +264,7 @@ FROM read_parquet([
 ], filename = '{FILE}', file_row_number = true, hive_partitioning = false) AS f{join}{left_out}"""
 
 
-def _left_out_in_duckdb(source: _Source) -> str:
+def _anti_join_in_duckdb(source: _Source) -> str:
     """Return the join that leaves out rows deleted by position; empty without any."""
     found = [
         (path, deletes.of, file.path)
@@ -317,13 +317,13 @@ def _in_spark(source: _Source) -> str:
             f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
         )
         rows = f"parquet.{quoted(Location.of(file.path).for_sql)}"
-        if gone := _gone_in_spark(file):
+        if gone := _deleted_positions_in_spark(file):
             rows = f"{rows} LEFT ANTI JOIN ({gone}) AS _trinity_gone ON pos = _metadata.row_index"
         scans.append(f"SELECT *{position} FROM {rows}")
     return "\nUNION ALL\n".join(scans)
 
 
-def _gone_in_spark(file: DataFile) -> str:
+def _deleted_positions_in_spark(file: DataFile) -> str:
     """Return a query for the positions, ``pos``, of a file's deleted rows; an empty text without any."""
     if not isinstance(deletes := file.deletes, PositionDeletes):
         positions = _positions(file)
