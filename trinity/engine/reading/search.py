@@ -285,7 +285,7 @@ def search_in_process(search: Search, threads: int) -> list[bytes]:
 
 
 def log_winners(fold: FoldPlan) -> pa.Table | NotLocal:
-    """Return the winner of each key of log, sidecar and runs, for :meth:`LocalExecutor.log_winners`."""
+    """Return the winner of each key of log, sidecar and runs, for the executors of reads."""
     if fold.not_local is not None:
         return fold.not_local
     splits = fold.splits
