@@ -1,4 +1,4 @@
-"""Spark SQL in the dialects of merge views: sqlglot's translation, and what it does not know.
+"""Spark SQL in the dialects of merge views: sqlglot's translation, and rules for what sqlglot does not translate.
 
 Each rule changes one kind of node of the tree, and says what is different in DuckDB.
 """
@@ -16,7 +16,7 @@ from sqlglot.parsers.spark import SparkParser
 
 class _Parser(SparkParser):
     STRICT_CAST = True
-    """True: a value that does not fit is an error, as under Spark's ANSI mode, not NULL."""
+    """A CAST of a value that does not fit is an error, as in Spark's ANSI mode, and not NULL."""
 
 
 class _Spark(Spark):
@@ -26,7 +26,7 @@ class _Spark(Spark):
 def translated(text: str, dialect: str) -> str:
     """Return a Spark query in another dialect, laid out."""
     tree = sqlglot.parse_one(text, dialect=_Spark)
-    # from the leaves up: a rule may move what is below its node
+    # from the leaves up, since a rule may move the nodes below its own
     for node in reversed(list(tree.walk())):
         rule = _RULES.get(type(node))
         if rule is not None:
