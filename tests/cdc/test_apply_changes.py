@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 import trinity
 from tests.support.applied import Target, arrow, delete, upsert
+from tests.support.edges import AFTER_9999
 from tests.support.events import Event
 from tests.support.tables import arrow_rows
 from trinity import CommitResult, Session, TrinityError
@@ -134,6 +135,18 @@ def test_a_key_of_text_and_a_sequence_of_times(applying: Session, fmt: str) -> N
     assert sorted(map(tuple, (row.values() for row in found.to_pylist())), key=str) == [
         ("a", {"x": 2}, [2]), ("b", {"x": 3}, None)
     ]  # fmt: skip
+
+
+def test_keys_of_which_spark_stores_more_than_python_has(applying: Session, tiered_fmt: str) -> None:
+    """They are compared with the bounds of files as they are stored: a CHAR padded, a day after 9999 not at all."""
+    name = f"{tiered_fmt}.default.t"
+    columns = "k CHAR(3), d DATE, n INT, __START_AT INT, __END_AT INT, PRIMARY KEY (k, d, n)"
+    applying.sql(f"CREATE TABLE {name} ({columns}) TBLPROPERTIES ('tombstone.keep-values' = 'true')")
+    for n, key in enumerate(("a", "a ", "a  ")):
+        event = pa.table({"k": [key], "d": pa.array([AFTER_9999], pa.date32()), "n": pa.array([n], pa.int32())})
+        done = trinity.apply_changes(event, name, ["k", "d"], "n", stored_as_scd_type=2, session=applying)
+        assert isinstance(done, CommitResult)
+        assert done.rows == 1 + (n > 0)
 
 
 # -- SCD type 1 -----------------------------------------------------------------------------------------------

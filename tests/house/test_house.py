@@ -345,6 +345,47 @@ def test_hidden_columns_are_named_once() -> None:
     assert {value: names for value, names in defined.items() if len(names) > 1} == {}
 
 
+PARSERS: Final = {"parse_one", "parse_into", "tokenize", "parser"}
+"""Methods, and functions of sqlglot, that read SQL."""
+
+
+def test_sql_is_read_by_the_package_of_syntax() -> None:
+    """So one text has one meaning: each dialect is defined there, with what sqlglot lacks."""
+    found = [
+        (str(path.relative_to(ROOT)), name)
+        for path in sorted((ROOT / "trinity").rglob("*.py"))
+        if ROOT / "trinity/syntax" not in path.parents
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [a.name for a in node.names] if isinstance(node, ast.ImportFrom) and node.module == "sqlglot"
+            else [node.func.attr] if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else []
+        )
+        if name in PARSERS
+    ]  # fmt: skip
+    assert found == []
+
+
+FAMILIES: Final = ({"tinyint", "smallint"}, {"float", "double"}, {"char", "varchar"}, {"timestamp", "timestamp_ntz"})
+"""Names of types of which code that lists one lists the other, because both are of a family."""
+
+
+def test_families_of_types_are_named_once() -> None:
+    """Code asks a type for its family. A mapping of types says something of each, and may name them all."""
+    found = [
+        (str(path.relative_to(ROOT)), ast.unparse(node))
+        for folder in (ROOT / "trinity", ROOT / "pyspark_trinity", *ADAPTERS)
+        for path in sorted(folder.rglob("*.py"))
+        if path != ROOT / "trinity/spi/types.py" and "tests" not in path.relative_to(folder).parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Tuple | ast.Set | ast.List)
+        for listed in [{part.value for part in node.elts if isinstance(part, ast.Constant)}]
+        if any(family <= listed for family in FAMILIES)
+    ]
+    assert found == [("trinity/spark/remote_texts.py", SIZED_TYPES)]
+
+
+SIZED_TYPES: Final = "{'char', 'dec', 'decimal', 'numeric', 'time', 'varchar'}"
+"""Words that may stand before a parenthesis in an expression."""
 CALENDAR: Final = re.compile(r"\btime\.time(_ns)?\(|\bdatetime\.(now|utcnow)\b")
 """How Python is asked for the time of day."""
 NO_LIMITS: Final = {"METADATA_VERSION", "CHECKS"}

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from trinity import dbapi
 from trinity.journal.binding import bind
-from trinity.journal.rewrite import parsed
+from trinity.syntax.as_written import parsed
 from trinity.syntax.parameters import number, with_literals
 
 pytestmark = pytest.mark.inner

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.edges import AFTER_9999
 from trinity import CommitResult, Session, Table
 
 FORMATS = ["memory", *(pytest.param(f, marks=pytest.mark.full) for f in ("parquet", "delta", "iceberg"))]
@@ -44,10 +46,10 @@ KINDS = {
 """Type -> the type of its values in Arrow."""
 
 
-def made(local: Session, catalog: str, columns: str, key: str) -> Table:
+def made(local: Session, catalog: str, columns: str, key: str, kind: str = "INT") -> Table:
     name = f"{catalog}.default.t"
     properties = "TBLPROPERTIES ('tombstone.keep-values' = 'true')"
-    local.sql(f"CREATE TABLE {name} (k INT, {columns}, PRIMARY KEY (k, {key})) {properties}")
+    local.sql(f"CREATE TABLE {name} (k {kind}, {columns}, PRIMARY KEY (k, {key})) {properties}")
     return local.table(name)
 
 
@@ -71,6 +73,40 @@ def test_a_value_that_is_equal_begins_no_version(
     assert applied(table, [], v=given[0], n=pa.array([1], pa.int32())) == 0
     found = table.to_arrow(columns=["n", "__START_AT", "__END_AT"]).to_pylist()
     assert sorted(tuple(row.values()) for row in found) == [(1, 0, 2), (2, 2, None)]
+
+
+INTERVAL = "n INT, __START_AT INT, __END_AT INT"
+FIRST, SECOND = (pa.array([n], pa.int32()) for n in (0, 1))
+KEYS: list[tuple[str, pa.Array, pa.Array]] = [
+    ("bigint", pa.array([5]), pa.array([9])),
+    ("decimal(5,2)", pa.array([Decimal("1.5")], pa.decimal128(5, 2)), pa.array([Decimal("2")], pa.decimal128(5, 2))),
+    ("char(3)", pa.array(["b"]), pa.array(["b !"])),
+    ("varchar(2)", pa.array(["b"]), pa.array(["c"])),
+    ("date", pa.array([dt.date(1, 1, 1)]), pa.array([dt.date(9999, 12, 31)])),
+]
+"""(type, a key, another one)."""
+
+
+@pytest.mark.parametrize(
+    "catalog", ["parquet", *(pytest.param(name, marks=pytest.mark.full) for name in ("delta", "iceberg"))]
+)
+@pytest.mark.parametrize(("kind", "key", "other"), KEYS)
+def test_only_files_that_may_have_the_keys_are_read(
+    local: Session, catalog: str, kind: str, key: pa.Array, other: pa.Array
+) -> None:
+    """The others may even be missing. A CHAR is compared as it is stored, padded."""
+    table = made(local, catalog, INTERVAL, "n", kind)
+    assert applied(table, [], k=other, n=FIRST) == 1
+    (file,) = table.splits().files
+    Path(file.path.removeprefix("file://")).unlink()
+    assert [applied(table, [], k=key, n=n) for n in (FIRST, SECOND)] == [1, 2]
+
+
+@pytest.mark.parametrize("catalog", FORMATS)
+def test_a_key_that_python_lacks_finds_its_rows(local: Session, catalog: str) -> None:
+    """A day after the year 9999 is no bound."""
+    table, day = made(local, catalog, INTERVAL, "n", "date"), pa.array([AFTER_9999], pa.date32())
+    assert [applied(table, [], k=day, n=n) for n in (FIRST, SECOND)] == [1, 2]
 
 
 ORDERED: list[tuple[str, pa.Array]] = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.program import Expression
+from trinity.engine.program import Expression, text_of
 from trinity.errors import TrinityError, nearest
 from trinity.messages import value_text
 
@@ -122,11 +122,11 @@ def _names_of(given: str | SparkColumn | Sequence[str]) -> Sequence[str]:
         return [given]
     if isinstance(given, Sequence):
         return given
-    tree = str(given).removeprefix("Column<'").removesuffix("'>")
-    parts = tree[7:-1].split(", ") if tree.startswith("struct(") and tree.endswith(")") else [tree]
+    text = text_of(given)
+    parts = text[7:-1].split(", ") if text.startswith("struct(") and text.endswith(")") else [text]
     if all(part and not set(part) & set("() +*'\"") for part in parts):
         return parts
-    message = f"sequence_by = {tree} is an expression; make it a column of the source, and give its name."
+    message = f"sequence_by = {text} is an expression; make it a column of the source, and give its name."
     raise TrinityError("INVALID_ARGUMENTS", message)
 
 

@@ -41,8 +41,6 @@ DELETE: Final = "_trinity_delete"
 """BOOLEAN: whether the event deletes its row."""
 WHERE: Final = "apply_changes"
 """Name of the operation that assigns the events' values to columns, for messages."""
-_BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "varchar", "decimal"})
-"""Types whose values in Python compare as the files' statistics do."""
 
 
 class Rank(IntEnum):
@@ -87,9 +85,10 @@ class HistoryPlan:
         return [self.definition.column(name).name for name in self.arguments.keys]
 
     @cached_property
-    def bounded(self) -> list[str]:
+    def bounded(self) -> list[Column]:
         """The key columns by whose bounds files may be left out."""
-        return [name for name in self.key if parse_type(self.definition.column(name).type).name in _BOUNDED]
+        columns = map(self.definition.column, self.key)
+        return [column for column in columns if parse_type(column.type).is_ordered_in_statistics]
 
     @property
     def start(self) -> str:

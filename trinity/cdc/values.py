@@ -72,7 +72,7 @@ class _Reading:
         ``path`` is Spark SQL of the value's path in the column, empty or such as ``[2].name``, and ``depth`` the
         number of containers around it.
         """
-        if kind.name in ("string", "char", "varchar"):
+        if kind.is_text:
             return shown(field)
         if kind.nested:
             found, hint = self._container(kind, field, path, depth), "."

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from trinity.dbapi.errors import DataError, api
+from trinity.spi import DATETIMES, FLOATS, INTEGERS, TEXTS
 
 
 class TypeObject:
@@ -31,21 +32,17 @@ class TypeObject:
         return hash(self._codes)
 
 
-STRING: Final = TypeObject(
-    "STRING", (18, 19, 25, 114, 142, 705, 1042, 1043, 2950, 3802), ("string", "char", "varchar", "variant")
-)
+STRING: Final = TypeObject("STRING", (18, 19, 25, 114, 142, 705, 1042, 1043, 2950, 3802), (*TEXTS, "variant"))
 """Texts, and types that are returned as text: JSON, UUID, VARIANT."""
 BINARY: Final = TypeObject("BINARY", (17,), ("binary",))
 """Bytes."""
 NUMBER: Final = TypeObject(
     "NUMBER",
     (16, 20, 21, 23, 700, 701, 790, 1700),
-    ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
+    ("boolean", *INTEGERS, *FLOATS, "decimal"),
 )
 """Numbers, and BOOLEAN."""
-DATETIME: Final = TypeObject(
-    "DATETIME", (1082, 1083, 1114, 1184, 1186, 1266), ("date", "time", "timestamp", "timestamp_ntz", "interval")
-)
+DATETIME: Final = TypeObject("DATETIME", (1082, 1083, 1114, 1184, 1186, 1266), (*DATETIMES, "time", "interval"))
 """Dates, times of day, timestamps and intervals."""
 ROWID: Final = TypeObject("ROWID", (26, 27), ())
 """PostgreSQL's oid and tid; no column of a Trinity table."""

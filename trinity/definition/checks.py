@@ -66,9 +66,9 @@ def with_check(definition: TableDefinition, check: Check) -> TableDefinition:
 
 def _bare(expression: str) -> str:
     """Return the expression without comments around it; a comment at the end would hide text that is added after it."""
-    import sqlglot
+    from trinity.syntax.parse import tokenize
 
-    tokens = sqlglot.tokenize(expression, dialect="spark")
+    tokens = tokenize(expression)
     return expression[tokens[0].start : tokens[-1].end + 1] if tokens else expression
 
 
@@ -83,14 +83,13 @@ def refuse_folded(definition: TableDefinition) -> None:
 
 
 SHOWN_CHARACTERS: Final = 60
-"""The most characters of a value that the message of a violation shows."""
+"""Most characters of a value in the message of a violation."""
 
 
 def violation_text(table: str, check: Check) -> tuple[str, str]:
-    """Return the message of a violated constraint as two texts, which stand before and after values of the bad row.
+    """Return what stands before and after the values of a row that violates a constraint, which both executors find.
 
-    Each executor puts these values in between: ``name = value`` for each column of the constraint, or ``always`` for a
-    constraint without columns.
+    The values are those of the constraint's columns, ``name = value``; ``always`` for a constraint without columns.
     """
     return f"A row violates the CHECK constraint '{check.name}' ({check.expression}) of table '{table}': ", "."
 

@@ -65,7 +65,7 @@ def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]
         found.append(str(field))
         kind = parse_type(draft.column(field.column).type)
         # for floats the formats' partition values would differ from K2: there 0.0 and -0.0 are different values
-        if kind.nested or kind.name in ("float", "double"):
+        if kind.nested or kind.is_floating:
             raise TrinityError(
                 "NOT_SUPPORTED",
                 f"Table '{draft.full_name}' cannot be partitioned by column '{field.column}' of type {kind}; use a "

@@ -18,7 +18,7 @@ from trinity.errors import TrinityError
 from trinity.merge.properties import TABLE_PROPERTIES, MergeEngine
 from trinity.merge.roles import renamed, role_of, without_column
 from trinity.merge.spec import merge_spec
-from trinity.spi import Column, DataType, TableDefinition, parse_type
+from trinity.spi import INTEGERS, Column, DataType, TableDefinition, parse_type
 
 Change = Callable[[TableDefinition], TableDefinition]
 """A function from a definition to the changed definition."""
@@ -30,8 +30,6 @@ Position = str | None
 
 _MEANING: Final = tuple(name for name, found in TABLE_PROPERTIES.items() if found.fixed)
 """Properties on which the meaning of stored rows depends."""
-
-_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 
 @public
@@ -300,10 +298,10 @@ def widens(before: DataType, after: DataType) -> bool:
     """Return True when a column of type ``before`` may get type ``after``: it is wider, or the same."""
     if before == after:
         return True
-    if before.name in _INTEGERS and after.name in _INTEGERS:
-        return _INTEGERS.index(before.name) < _INTEGERS.index(after.name)
+    if before.is_integer and after.is_integer:
+        return INTEGERS.index(before.name) < INTEGERS.index(after.name)
     if before.name == after.name == "decimal":
         return before.arguments[0] <= after.arguments[0] and before.arguments[1] == after.arguments[1]
     if before.name == "varchar" and after.name in ("varchar", "string"):
         return after.name == "string" or before.arguments[0] <= after.arguments[0]
-    return (before.name, after.name) == ("float", "double")
+    return before.is_floating and after.name == "double"

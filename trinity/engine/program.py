@@ -53,6 +53,11 @@ def expressions_of(value: Value) -> Iterator[Expression]:
         yield value
 
 
+def text_of(expression: Expression) -> str:
+    """Return the text of an expression. PySpark shows that of a Column by its ``repr`` alone, in both its modes."""
+    return expression if isinstance(expression, str) else str(expression).removeprefix("Column<'").removesuffix("'>")
+
+
 def with_texts(value: Value, changed: Callable[[str], str]) -> Value:
     """Apply a function to every SQL text in a value."""
     if isinstance(value, Fields):

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-import sqlglot
 from sqlglot import TokenType, exp
-from sqlglot.errors import ParseError, SqlglotError
 
 from trinity.errors import TrinityError
 from trinity.journal import ddl
@@ -26,7 +24,7 @@ from trinity.journal.sources import Computed
 from trinity.journal.tables import JournalModel, JournalTable
 from trinity.journal.updates import delete, update
 from trinity.journal.writing import Names, RewrittenChange
-from trinity.syntax.as_written import as_written
+from trinity.syntax.as_written import parsed
 from trinity.syntax.parameters import Numbered, number
 
 Kind = Literal["plain", "query", "change", "ddl"]
@@ -110,19 +108,6 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
     else:
         found = _Statement(dialect, scopes, numbered.count).rewrite(tree)
     return found if scopes.refers_to_model else plain  # the name was a column's, or another schema's table
-
-
-def parsed(text: str, dialect: str) -> exp.Expr:
-    """Return the tree of a statement whose parameters are numbered. Raise SYNTAX_ERROR."""
-    try:
-        tree = sqlglot.parse_one(text, dialect=as_written(dialect))
-    except ParseError as error:
-        first = error.errors[0] if error.errors else {}
-        where = f"Line {first.get('line')}, column {first.get('col')}: " if first else ""
-        raise TrinityError("SYNTAX_ERROR", f"{where}{first.get('description') or error}") from error
-    except (SqlglotError, ValueError) as error:
-        raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
-    return tree
 
 
 def _rewrite_explain(sql: str, numbered: Numbered, model: JournalModel, dialect: str) -> Rewritten:

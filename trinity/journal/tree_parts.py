@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from trinity.errors import TrinityError
 from trinity.journal.tables import JournalColumn, JournalTable
-from trinity.syntax.as_written import as_written
+from trinity.syntax.as_written import parsed
 
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -146,7 +146,7 @@ def is_default(value: exp.Expr) -> bool:
 
 def default_of(target: JournalColumn, dialect: str) -> exp.Expr:
     """Return the DEFAULT of a column; NULL without one."""
-    return exp.Null() if target.default is None else parse_one(target.default, dialect=as_written(dialect))
+    return exp.Null() if target.default is None else parsed(target.default, dialect)
 
 
 def alias_name(table: exp.Table) -> exp.Identifier:

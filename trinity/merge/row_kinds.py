@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.merge.spec import MergeSpec
-from trinity.spi import ROW_KIND, TableDefinition, parse_type
+from trinity.spi import FLOATS, INTEGERS, ROW_KIND, TEXTS, TableDefinition, parse_type
 
 ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 """The texts of a ``rowkind.field`` (U8): inserted, before an update, after it, deleted."""
@@ -70,8 +70,8 @@ def _tombstone_value(spec: MergeSpec, definition: TableDefinition) -> Any:
 
 _CANONICAL: Final[dict[str, Any]] = {
     "boolean": True,
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "float", "double"), 1),
-    **dict.fromkeys(("string", "char", "varchar"), "D"),
+    **dict.fromkeys((*INTEGERS, *FLOATS), 1),
+    **dict.fromkeys(TEXTS, "D"),
     "binary": b"\x01",
     "date": dt.date(1970, 1, 1),
     "timestamp": dt.datetime(1970, 1, 1, tzinfo=dt.UTC),

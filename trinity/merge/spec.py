@@ -145,7 +145,7 @@ _KEYED_ONLY: Final = (
 
 
 _parsed: Final[dict[int, tuple[weakref.ref[TableDefinition], MergeSpec]]] = {}
-"""``id()`` of each definition that is still in use -> (a weak reference to it, its parsed :class:`MergeSpec`)."""
+"""Identity of each definition that is still in use -> what :func:`merge_spec` has parsed of it."""
 
 
 def merge_spec(definition: TableDefinition) -> MergeSpec:
@@ -317,7 +317,7 @@ class _Parser(_Options):
         if value is None or tombstone is None:
             return None
         kind = parse_type(tombstone.type)
-        if kind.name not in ("string", "char", "varchar"):
+        if not kind.is_text:
             raise self.refuse(
                 f"'tombstone-string-key-value' needs a string column, and '{tombstone.name}' is of type {kind}."
             )
@@ -330,7 +330,7 @@ class _Parser(_Options):
         if not text:
             return None
         kind = self.primitive("rowkind.field", text)
-        if kind.name not in ("string", "char", "varchar"):
+        if not kind.is_text:
             raise self.refuse(f"'rowkind.field' column '{text}' is of type {kind}; it must be a string.")
         return self.definition.column(text).name
 

@@ -13,8 +13,6 @@ from sqlglot import exp
 from trinity.predicates.comparisons import Comparison, ValueSet, conjuncts
 from trinity.spi import TableDefinition, parse_type
 
-_ROUNDED: Final = frozenset({"float", "double"})
-"""Types whose values may be rounded literals: Spark compares the literal 0.1 with a FLOAT as DOUBLE."""
 _MOST: Final = 10_000
 """The most keys that are listed: more keys would be spread over all files of a table anyway."""
 
@@ -27,7 +25,8 @@ def listed_keys(definition: TableDefinition, tree: exp.Expr, timezone: Callable[
         how Spark compares the literals.
     """
     key = definition.primary_key
-    if {parse_type(definition.column(name).type).name for name in key} & _ROUNDED:
+    # Spark compares 0.1 with a FLOAT as DOUBLE
+    if any(parse_type(definition.column(name).type).is_floating for name in key):
         return None
     listed, lower = dict[str, Sequence[Any]](), {k.lower() for k in key}
     for part in conjuncts(tree):
@@ -58,12 +57,11 @@ def listing(definition: TableDefinition, keys: pa.Table) -> exp.Expr | None:
         return None
     parts = []
     for name in definition.primary_key:
-        kind, values = parse_type(definition.column(name).type).name, pc.unique(keys.column(name)).to_pylist()
-        if kind not in _WRITTEN or None in values:
+        kind, values = parse_type(definition.column(name).type), pc.unique(keys.column(name)).to_pylist()
+        if not (kind.is_integer or kind.name == "string") or None in values:
             return None
         parts.append(exp.In(this=exp.column(name, quoted=True), expressions=[exp.convert(value) for value in values]))
     return exp.and_(*parts)
 
 
 _MOST_WRITTEN: Final = 256
-_WRITTEN: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string"})

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from sqlglot import exp
 
-from trinity.spi import parse_type
+from trinity.spi import INTEGERS, TEXTS, parse_type
 from trinity.zones import LARGEST_OFFSET, zone_of
 
 
@@ -71,7 +71,7 @@ def literal_value(tree: exp.Expr, kind: str, timezone: Callable[[], str] = lambd
         return bytes.fromhex(found.text) if name == "binary" else None
     convert, text = _CONVERTERS.get(name), found.text
     # a text with a decimal, and a number with a column of texts, Spark compares as numbers of another type
-    if convert is None or (name == "decimal" if found.node.is_string else name not in _NUMBERS):
+    if convert is None or (name == "decimal" if found.node.is_string else not parse_type(kind).is_number):
         return None
     if found.cast == "DATE" and name != "date" and ":" in text:  # the cast would cut the time
         return None
@@ -108,7 +108,6 @@ def _instant(value: dt.datetime, timezone: Callable[[], str]) -> dt.datetime:
     return (value if value.tzinfo else value.replace(tzinfo=zone_of(timezone()))).astimezone(dt.UTC)
 
 
-_NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "decimal"})
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:[0-5]\d)?")
 
 
@@ -147,9 +146,9 @@ def _timestamp_ntz(text: str) -> dt.datetime:
 
 
 _CONVERTERS: Final[dict[str, Callable[[str], Any]]] = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _integer),
+    **dict.fromkeys(INTEGERS, _integer),
     # floats are left out: their bounds leave out NaN, which is above every number (K3)
-    **dict.fromkeys(("string", "varchar", "char"), str),
+    **dict.fromkeys(TEXTS, str),
     "decimal": _decimal,
     "date": _date,
     "timestamp": _timestamp,
@@ -157,8 +156,8 @@ _CONVERTERS: Final[dict[str, Callable[[str], Any]]] = {
 }
 _INTEGER_CASTS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _CASTS: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _INTEGER_CASTS),
-    **dict.fromkeys(("string", "varchar", "char"), ("TEXT",)),
+    **dict.fromkeys(INTEGERS, _INTEGER_CASTS),
+    **dict.fromkeys(TEXTS, ("TEXT",)),
     "date": ("DATE",),
     "timestamp": ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"),
     # no casts to instants: in the session's zone two local times may be the same instant

@@ -27,7 +27,7 @@ def as_stored(value: SparkColumn, column: Column) -> SparkColumn:
 def _stored(value: SparkColumn, kind: DataType) -> SparkColumn:
     from trinity.spark_names import F
 
-    if kind.name in ("char", "varchar"):
+    if kind.has_length:
         length = kind.arguments[0]
         fitting = F.rpad(value, length, " ") if kind.name == "char" else F.substring(value, 1, length)
         return F.when(F.length(F.rtrim(value)) <= length, fitting).otherwise(value)

@@ -24,7 +24,7 @@ def spark_type(text: str) -> str:
 
 
 def _shown(kind: DataType) -> DataType:
-    if kind.name in ("char", "varchar"):
+    if kind.has_length:
         return DataType("string")
     if kind.name == "time":
         return DataType("time", (6,))

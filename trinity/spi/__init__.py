@@ -1,5 +1,7 @@
 """Interfaces that an adapter implements, and the values that pass through it. Depends on pyarrow only."""
 
+# Names that are imported "as" themselves are for Trinity's own modules, which import from a package what it loads: two
+# threads that import its modules would else wait for each other. They are in no __all__, as no adapter needs them.
 from trinity.hidden import HIDDEN_PREFIX
 from trinity.spi.capabilities import EVERYTHING, TRANSFORMS, Capability
 from trinity.spi.connector import (
@@ -68,6 +70,10 @@ from trinity.spi.schema import name_in_file as name_in_file
 from trinity.spi.schema import stored_name as stored_name
 from trinity.spi.schema import stored_schema as stored_schema
 from trinity.spi.sink import DeleteSink, MergeSink, Operation, PageSink, RowChangeParadigm
+from trinity.spi.types import DATETIMES as DATETIMES
+from trinity.spi.types import FLOATS as FLOATS
+from trinity.spi.types import INTEGERS as INTEGERS
+from trinity.spi.types import TEXTS as TEXTS
 from trinity.spi.types import DataType, arrow_type, parse_given_type, parse_type, type_text
 
 __all__ = [

@@ -19,6 +19,14 @@ from trinity.errors import TrinityError
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
+# The families of types. They are named here alone: what has a type asks its properties.
+INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
+"""Each is wider than the ones before it."""
+FLOATS: Final = ("float", "double")
+TEXTS: Final = ("string", "char", "varchar")
+DATETIMES: Final = ("date", "timestamp_ntz", "timestamp")
+"""Spark's term. Each may become the ones after it."""
+
 _PRIMITIVES: Final[dict[str, pa.DataType]] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
@@ -62,9 +70,57 @@ class DataType:
         return self.name in ("array", "map", "struct")
 
     @property
+    def is_integer(self) -> bool:
+        """True for TINYINT, SMALLINT, INT and BIGINT."""
+        return self.name in INTEGERS
+
+    @property
+    def is_floating(self) -> bool:
+        """True for FLOAT and DOUBLE. Bounds of such values in files' statistics say nothing of NaN."""
+        return self.name in FLOATS
+
+    @property
+    def has_floating(self) -> bool:
+        """True for FLOAT and DOUBLE, and for a nested type with one of these."""
+        return self.is_floating or any(child.has_floating for child in self.children)
+
+    @property
+    def is_number(self) -> bool:
+        """True for integers, floating-point numbers and DECIMAL."""
+        return self.is_integer or self.is_floating or self.name == "decimal"
+
+    @property
+    def is_text(self) -> bool:
+        """True for STRING, CHAR and VARCHAR."""
+        return self.name in TEXTS
+
+    @property
+    def has_length(self) -> bool:
+        """True for CHAR and VARCHAR."""
+        return self.name in ("char", "varchar")
+
+    @property
     def limited(self) -> bool:
         """True for a CHAR or VARCHAR, and for a nested type with one of these."""
-        return self.name in ("char", "varchar") or any(child.limited for child in self.children)
+        return self.has_length or any(child.limited for child in self.children)
+
+    @property
+    def is_datetime(self) -> bool:
+        """True for DATE and both kinds of TIMESTAMP."""
+        return self.name in DATETIMES
+
+    @property
+    def is_timestamp(self) -> bool:
+        """True for TIMESTAMP and TIMESTAMP_NTZ."""
+        return self.is_datetime and self.name != "date"
+
+    @property
+    def is_ordered_in_statistics(self) -> bool:
+        """True where stored values compare in Python as the bounds of files' statistics do.
+
+        CHAR is stored padded. A date outside of the years 1 to 9999 is no value of Python, nor a bound.
+        """
+        return self.is_integer or self.is_text or self.name in ("decimal", "date")
 
     @property
     def parts(self) -> tuple[tuple[str, DataType], ...]:
@@ -86,7 +142,7 @@ class DataType:
         """Return the Arrow type that holds this type's values in memory."""
         if self.name in _PRIMITIVES:
             return _PRIMITIVES[self.name]
-        if self.name in ("char", "varchar"):
+        if self.has_length:
             return pa.string()
         if self.name == "decimal":
             return pa.decimal128(*self.arguments)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import sqlglot
 from alembic.ddl.base import ColumnName
 from alembic.ddl.impl import DefaultImpl
 from sqlalchemy.ext.compiler import compiles
+
+from trinity.syntax.parse import expression_tree, spark_text
 
 
 class TrinityImpl(DefaultImpl):
@@ -53,4 +54,4 @@ def _rename_column(element: ColumnName, compiler: Any, **kw: Any) -> str:
 
 
 def _normal(default: str | None) -> str | None:
-    return default and str(sqlglot.parse_one(default, dialect="spark").sql(dialect="spark"))
+    return default and spark_text(expression_tree(default), "spark")

@@ -94,7 +94,7 @@ def type_of(kind: DataType) -> sa.TypeEngine[Any]:
     if kind.name == "decimal":
         precision, scale = kind.arguments
         return sa.DECIMAL(precision, scale)
-    if kind.name in ("char", "varchar"):
+    if kind.has_length:
         (length,) = kind.arguments
         return sa.CHAR(length) if kind.name == "char" else sa.VARCHAR(length)
     parts = [type_of(child) for child in kind.children]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
@@ -43,6 +44,19 @@ class AsWritten(TrinitySpark):
 def as_written(dialect: str) -> str | type[Dialect]:
     """Return the dialect of sqlglot in which a text that is parsed and written again stays as it was."""
     return AsWritten if dialect == "spark" else dialect
+
+
+def parsed(text: str, dialect: str) -> exp.Expr:
+    """Parse a statement, or an expression, in the dialect of :func:`as_written`. Raise SYNTAX_ERROR."""
+    try:
+        tree = sqlglot.parse_one(text, dialect=as_written(dialect))
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        where = f"Line {first.get('line')}, column {first.get('col')}: " if first else ""
+        raise TrinityError("SYNTAX_ERROR", f"{where}{first.get('description') or error}") from error
+    except (SqlglotError, ValueError) as error:
+        raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
+    return tree
 
 
 def tree_as_written(text: str, kind: type[exp.Expr] | None) -> exp.Expr:

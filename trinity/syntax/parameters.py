@@ -14,11 +14,10 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-import sqlglot
 from sqlglot import Token, TokenType
 
 from trinity.errors import TrinityError, nearest
-from trinity.syntax.parse import statement_tokens
+from trinity.syntax.parse import expression_tree, statement_tokens
 from trinity.syntax.quoting import text_literal
 
 
@@ -201,7 +200,7 @@ def _value(name: Token, values: Mapping[str, Any]) -> Any:
 
 def _in_dialect(text: str, dialect: str) -> str:
     """Return a literal of Spark's in another dialect, for a statement that is translated later."""
-    return text if dialect == "spark" else str(sqlglot.parse_one(text, dialect="spark").sql(dialect=dialect))
+    return text if dialect == "spark" else str(expression_tree(text).sql(dialect=dialect))
 
 
 def to_python(value: Any) -> Any:

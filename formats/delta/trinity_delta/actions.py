@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from trinity.clock import now_ms
 from trinity.errors import TrinityError
-from trinity.spi import ColumnStats, DataFile, TableDefinition, TransactionId, parse_type
+from trinity.spi import ColumnStats, DataFile, DataType, TableDefinition, TransactionId, parse_type
 from trinity.storage import Location, ObjectStore, identity_only
 from trinity.storage.location import is_absolute
 from trinity_delta.deletes import DeletionVector
@@ -210,8 +210,6 @@ def is_restore(actions: Iterable[Mapping[str, Any]]) -> bool:
 # Other engines prune by these statistics. A bound is written only where it is certain to hold for every reader: no
 # floats (Parquet's bounds leave NaN out, Delta's do not), no binaries and booleans (Delta has no bounds for them).
 
-_TEXT_TYPES: Final = ("string", "char", "varchar", "binary")
-
 
 def check_partitions(definition: TableDefinition) -> None:
     """Refuse a partitioning that Delta does not have: transforms, and binary columns. Raises NOT_SUPPORTED."""
@@ -263,38 +261,35 @@ def from_delta_partition(values: Mapping[str, str | None], definition: TableDefi
         if name not in values:
             continue
         try:
-            found[name] = _partition_value(values[name], parse_type(column.type).name)
+            found[name] = _partition_value(values[name], parse_type(column.type))
         except (ValueError, ArithmeticError):
             continue
     return found
 
 
-def _partition_value(text: str | None, kind: str) -> Any:
-    if text is None or (text == "" and kind not in _TEXT_TYPES):
+def _partition_value(text: str | None, kind: DataType) -> Any:
+    if text is None or (text == "" and not (kind.is_text or kind.name == "binary")):
         return None
     if text == "":  # the protocol says NULL, Spark reads '': leave the value to the reader of the file
         raise ValueError(text)
-    if kind == "boolean":
+    if kind.name == "boolean":
         return text.lower() == "true"
-    if kind in ("tinyint", "smallint", "int", "bigint", "time"):  # TIME is stored as microseconds
+    if kind.is_integer or kind.name == "time":  # TIME is stored as microseconds
         return int(text)
-    if kind == "decimal":
+    if kind.name == "decimal":
         return Decimal(text)
-    if kind == "date":
+    if kind.name == "date":
         return dt.date.fromisoformat(text)
-    if kind == "timestamp":
+    if kind.name == "timestamp":
         value = dt.datetime.fromisoformat(text)
         if value.tzinfo is None:  # written in some session's zone: the instant is not known
             raise ValueError(text)
         return value
-    return dt.datetime.fromisoformat(text) if kind == "timestamp_ntz" else text
+    return dt.datetime.fromisoformat(text) if kind.name == "timestamp_ntz" else text
 
 
 _TEXT_LENGTH: Final = 32
 """Longer string bounds are cut (min) or left out (max), as Delta keeps its statistics short."""
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
-_TEXTS: Final = frozenset({"string", "char", "varchar"})
-_TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 _TIGHT: Final = re.compile(r',"tightBounds":(true|false)|"tightBounds":(true|false),?')
 _MARK: Final = "\0decimal:"
@@ -384,58 +379,58 @@ def from_delta(text: str | None, definition: TableDefinition) -> tuple[int | Non
     return rows, found
 
 
-def _kinds(definition: TableDefinition) -> dict[str, str]:
-    return {c.stored_name: parse_type(c.type).name for c in definition.columns}
+def _kinds(definition: TableDefinition) -> dict[str, DataType]:
+    return {c.stored_name: parse_type(c.type) for c in definition.columns}
 
 
-def _bound(value: Any, kind: str, *, upper: bool) -> Any:
+def _bound(value: Any, kind: DataType, *, upper: bool) -> Any:
     if value is None:
         return None
-    if kind in (*_INTEGERS, "time"):
+    if kind.is_integer or kind.name == "time":
         return value if isinstance(value, int) else None
-    if kind == "decimal":
+    if kind.name == "decimal":
         return f"{_MARK}{value:f}" if isinstance(value, Decimal) else None
-    if kind in _TEXTS and isinstance(value, str):
+    if kind.is_text and isinstance(value, str):
         if "\0" in value:  # a NUL begins the mark of a decimal
             return None
         return value if len(value) <= _TEXT_LENGTH else None if upper else value[:_TEXT_LENGTH]
-    if kind == "date" and isinstance(value, dt.date):
+    if kind.name == "date" and isinstance(value, dt.date):
         return value.isoformat()
-    if kind in _TIMESTAMPS and isinstance(value, dt.datetime):
+    if kind.is_timestamp and isinstance(value, dt.datetime):
         return _instant(value, kind, upper)
     return None
 
 
-def _instant(value: dt.datetime, kind: str, upper: bool) -> str | None:
+def _instant(value: dt.datetime, kind: DataType, upper: bool) -> str | None:
     """Return a bound in milliseconds, as Delta keeps it: rounded down for a minimum, up for a maximum."""
     if upper and value.microsecond % 1000:
         try:
             value += _MILLISECOND
         except OverflowError:
             return None
-    if kind == "timestamp" and value.tzinfo is not None:
+    if kind.name == "timestamp" and value.tzinfo is not None:
         value = value.astimezone(dt.UTC)
     text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
-    return text + ("Z" if kind == "timestamp" else "")
+    return text + ("Z" if kind.name == "timestamp" else "")
 
 
-def _value(bound: Any, kind: str, *, upper: bool) -> Any:
+def _value(bound: Any, kind: DataType, *, upper: bool) -> Any:
     try:
         return _parsed(bound, kind, upper) if bound is not None else None
     except (ValueError, OverflowError, TypeError, AttributeError):  # a value of another type than the column's
         return None
 
 
-def _parsed(bound: Any, kind: str, upper: bool) -> Any:
-    if kind in _INTEGERS:
+def _parsed(bound: Any, kind: DataType, upper: bool) -> Any:
+    if kind.is_integer:
         return bound if isinstance(bound, int) else None
-    if kind == "decimal":
+    if kind.name == "decimal":
         return Decimal(bound) if isinstance(bound, int | Decimal) else None
-    if kind in _TEXTS:
+    if kind.is_text:
         return str(bound)
-    if kind == "date":
+    if kind.name == "date":
         return dt.date.fromisoformat(bound)
-    if kind in _TIMESTAMPS:
+    if kind.is_timestamp:
         value = dt.datetime.fromisoformat(bound.replace("Z", "+00:00"))
         # other writers cut a maximum to milliseconds
         return value + _MILLISECOND - dt.timedelta(microseconds=1) if upper else value

@@ -244,7 +244,7 @@ def stored_as(kind: DataType) -> DataType:
     """
     if kind.name == "time":
         return DataType("bigint")
-    if kind.name in ("char", "varchar"):
+    if kind.has_length:
         return DataType("string")
     if any(child.name == "time" for child in kind.children):
         raise TrinityError("NOT_SUPPORTED", f"Delta has no TIME within {kind}; use timestamp_ntz or bigint there.")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trinity.applying.arguments import START_AT
 from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
@@ -15,11 +14,12 @@ from trinity.applying.upserts import deleted, deleting_here, refuse_nulls
 from trinity.arrays import as_arrow
 from trinity.definition.columns import columns_of
 from trinity.engine.appending.append import source_rows
+from trinity.engine.changing.local.source import bounds_of
 from trinity.engine.executes import NotLocal
 from trinity.engine.values.local.assignment import assignment
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.ingest import raise_refusal
-from trinity.spi import parse_given_type, type_text
+from trinity.spi import Column, parse_given_type, type_text
 
 
 def typed_events(plan: HistoryPlan, source: pa.Table) -> pa.Table | NotLocal:
@@ -59,9 +59,9 @@ def _deleted(plan: HistoryPlan, source: pa.Table) -> pa.Array | pa.ChunkedArray 
     return condition if isinstance(condition, NotLocal) else deleted(source, condition)
 
 
-def bounds_of(events: pa.Table, bounded: Sequence[str]) -> Mapping[str, tuple[Any, Any]] | None:
+def key_bounds(events: pa.Table, bounded: Sequence[Column]) -> Mapping[str, tuple[Any, Any]] | None:
     """Return key column -> (smallest, largest) value of the events; None without events."""
     if not len(events):
         return None
-    found = {name: pc.min_max(events.column(name)).as_py() for name in bounded}
-    return {name: (bounds["min"], bounds["max"]) for name, bounds in found.items()}
+    found = {column.name: bounds_of(events.column(column.name)) for column in bounded}
+    return {name: bounds for name, bounds in found.items() if bounds is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from trinity.applying.arguments import ApplyArguments
-from trinity.applying.local.events import bounds_of, typed_events
+from trinity.applying.local.events import key_bounds, typed_events
 from trinity.applying.local.intervals import History, why_not_local
 from trinity.applying.plan import HistoryPlan
 from trinity.engine.changing.local.stored_winners import stored_winners
@@ -34,7 +34,7 @@ def _attempt(
     events = typed_events(plan, source)
     if isinstance(events, NotLocal):
         return events
-    bounds = bounds_of(events, plan.bounded)
+    bounds = key_bounds(events, plan.bounded)
     fold = plan.touched(bounds)
     if (why := process.why_not_read(fold.splits.files)) is not None:
         return why

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from trinity.applying.arguments import START_AT, ApplyArguments, null_value
 from trinity.applying.plan import DELETE, SEQUENCE, WHERE, HistoryPlan
+from trinity.engine.changing.spark.source import bounding
 from trinity.engine.sql_permissions import guard_expression
 from trinity.engine.values.spark.assignment import assigned, check_boolean, types_of
 from trinity.engine.writing.ingest import REFUSAL
@@ -16,6 +17,7 @@ from trinity.errors import TrinityError
 from trinity.spark.expressions import one_expression
 from trinity.spark.texts import as_stored
 from trinity.spark_names import Column, DataFrame, F, StorageLevel, StructType
+from trinity.spi import Column as TableColumn
 from trinity.spi import TableDefinition, parse_type
 from trinity.syntax.quoting import quoted
 from trinity.target import Target
@@ -99,7 +101,7 @@ def _fields(parts: Sequence[Column], names: Sequence[str], definition: TableDefi
 
 
 @contextmanager
-def persisted_events(events: DataFrame, bounded: Sequence[str]) -> Iterator[Events]:
+def persisted_events(events: DataFrame, bounded: Sequence[TableColumn]) -> Iterator[Events]:
     """Persist the events of :func:`typed_events` within the context, check all, and find the bounds of some columns.
 
     Raises:
@@ -107,11 +109,11 @@ def persisted_events(events: DataFrame, bounded: Sequence[str]) -> Iterator[Even
     """
     persisted = events.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        wanted = [f(F.col(quoted(name))) for name in bounded for f in (F.min, F.max)]
+        wanted = [f(bounding(F.col(quoted(c.name)), c)) for c in bounded for f in (F.min, F.max)]
         seen = persisted.agg(F.count(F.lit(1)), F.first(REFUSAL, ignorenulls=True), *wanted).collect()[0]
         if seen[1] is not None:
             raise TrinityError.from_json(seen[1])
-        bounds = {name: (seen[2 + 2 * i], seen[3 + 2 * i]) for i, name in enumerate(bounded)}
+        bounds = {c.name: (seen[2 + 2 * i], seen[3 + 2 * i]) for i, c in enumerate(bounded)}
         yield Events(persisted.drop(REFUSAL), int(seen[0]), bounds)
     finally:
         persisted.unpersist()

@@ -14,13 +14,14 @@ from sqlglot import exp
 
 from trinity.engine.changing.engine_rules import touched_groups
 from trinity.engine.changing.source import SourceStatistics
-from trinity.engine.program import Case, Program, Value, When
+from trinity.engine.program import Case, Fields, Program, Value, When, text_of
 from trinity.engine.reading.files import prune
 from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.predicate import Predicate
-from trinity.errors import TrinityError
+from trinity.errors import TrinityError, ignoring
 from trinity.merge.spec import MergeSpec, SequenceGroup, merge_spec
 from trinity.messages import shown_row
+from trinity.names import split_name
 from trinity.predicates.conditions import ConditionFacts, partition_columns, same_expression
 from trinity.spi import Column, DataFile, MergeTableHandle, Operation, ReadScope, SplitSource, TableDefinition
 from trinity.syntax.sql_text import tree_of
@@ -246,10 +247,13 @@ class StatementPlan:
 
     def from_source(self, value: Value) -> bool:
         """Return True when a value is a column of the source, and nothing else."""
-        text = value if isinstance(value, str) else str(value).removeprefix("Column<'").removesuffix("'>")
-        qualifier, _, name = text.replace("`", "").rpartition(".")
-        columns = [c.lower() for c in self.program.source_columns]
-        return name.lower() in columns and qualifier.lower() == self.program.source_alias.lower()
+        if isinstance(value, Fields):
+            return False
+        with ignoring("INVALID_ARGUMENTS"):
+            parts = [part.lower() for part in split_name(text_of(value))]
+            known = [column.lower() for column in self.program.source_columns]
+            return len(parts) == 2 and parts[0] == self.program.source_alias.lower() and parts[1] in known
+        return False
 
     def loses_error(self) -> TrinityError:
         """Return the error for a version that would lose to the stored winner."""

@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from trinity.predicates.comparisons import ValueSet
-from trinity.spi import DataFile, TableDefinition, parse_type
+from trinity.spi import DataFile
 
 FEW: Final = 1000
 """Most rows of a source whose values are compared one by one with the statistics of every file."""
-
-_BOUNDED: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "char", "varchar", "decimal", "date"})
-"""Types whose values compare in Python as in the files' statistics."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +36,3 @@ class SourceStatistics:
     def empty(self) -> bool:
         """True when there is a source and it has no row."""
         return self.rows == 0
-
-
-def is_bounded(definition: TableDefinition, column: str) -> bool:
-    """Return True when the values of a column compare in Python as in the files' statistics."""
-    return parse_type(definition.column(column).type).name in _BOUNDED

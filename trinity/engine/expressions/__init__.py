@@ -10,11 +10,8 @@ from trinity.engine.expressions.functions import MEAN
 from trinity.engine.expressions.node import (
     BOOLEAN,
     DOUBLE,
-    FLOATS,
     ONE_ROW,
-    TEXTS,
     VOID,
-    WHOLE,
     Compiled,
     Refused,
     Scope,
@@ -25,7 +22,7 @@ from trinity.engine.expressions.node import (
 )
 
 __all__ = [
-    "BOOLEAN", "DOUBLE", "FLOATS", "MEAN", "ONE_ROW", "TEXTS", "VOID", "WHOLE",
+    "BOOLEAN", "DOUBLE", "MEAN", "ONE_ROW", "VOID",
     "Compiled", "SubqueryRows", "Refused", "Scope", "ScopeColumn",
     "common_type", "compile_expression", "compile_predicate", "local_tree", "or_refuse", "refusals_as_values",
     "together", "widened",

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.expressions.coercion import common_type, widened
+from trinity.engine.expressions.coercion import DIGITS, common_type, widened
 from trinity.engine.expressions.decimals import (
     LEAST_SCALE,
     MOST_DIGITS,
@@ -24,9 +24,7 @@ from trinity.engine.expressions.decimals import (
 )
 from trinity.engine.expressions.node import (
     DOUBLE,
-    FLOATS,
     VOID,
-    WHOLE,
     Compiled,
     Datum,
     Refused,
@@ -44,19 +42,19 @@ _BIGINT: Final = DataType("bigint")
 
 def arithmetic(operator: type[exp.Expr], left: Compiled, right: Compiled, timezone: _Timezone) -> Compiled:
     """Return an operator applied to two operands. Raises Refused for types that only Spark computes with."""
-    kinds = {left.type.name, right.type.name}
-    if not kinds <= {*WHOLE, *FLOATS, "decimal", VOID.name} or kinds == {VOID.name}:
+    kinds = {left.type, right.type}
+    if not all(kind.is_number or kind == VOID for kind in kinds) or kinds == {VOID}:
         raise Refused(f"only Spark calculates with {left.type} and {right.type}")
-    if "decimal" in kinds and not kinds & set(FLOATS):
+    if any(kind.name == "decimal" for kind in kinds) and not any(kind.is_floating for kind in kinds):
         return _of_decimals(operator, left, right, timezone)
     kind = common_type(left.type, right.type)
     if operator is exp.Div:
         kind = DOUBLE
     if operator is exp.IntDiv:
-        if kind.name not in WHOLE:
+        if not kind.is_integer:
             raise Refused(f"only Spark divides {kind} into whole numbers")
         kind = _BIGINT
-    kernel = (_FLOATING if kind.name in FLOATS else _WHOLE)[operator]
+    kernel = (_FLOATING if kind.is_floating else _WHOLE)[operator]
     return _binary(operator, kernel, kind, *(widened(v, kind, timezone) for v in (left, right)))
 
 
@@ -116,7 +114,7 @@ def _as_decimal(value: Compiled, timezone: _Timezone) -> Compiled:
     """Cast a number to DECIMAL. A literal gets the digits that are written, any other number those of its type."""
     if value.type.name == "decimal":
         return value
-    digits = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}[value.type.name]
+    digits = DIGITS[value.type.name]
     if value.constant and not value.is_null:
         if not value.literal:
             raise Refused("only Spark calculates with DECIMAL and a constant that is no plain literal")
@@ -181,7 +179,7 @@ _FURTHER_OF_MEAN: Final = 4
 
 
 def _refuse_unless_number(value: Compiled) -> None:
-    if value.type.name not in (*WHOLE, *FLOATS, "decimal"):
+    if not value.type.is_number:
         raise Refused(f"only Spark calculates with {value.type}")
 
 

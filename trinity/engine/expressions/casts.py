@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.coercion import widened
 from trinity.engine.expressions.decimals import Units, decimals_of, scaled, units_of
-from trinity.engine.expressions.node import BOOLEAN, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE, Compiled, Refused
+from trinity.engine.expressions.node import BOOLEAN, STRING, VOID, Compiled, Refused
 from trinity.engine.expressions.rounding import saturated, units_of_floats
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.expressions.text_times import times_of_texts
 from trinity.engine.expressions.text_values import READERS, clocks_as_texts, dates_as_texts, decimals_as_texts
 from trinity.engine.writing.clocks import clocks_of
 from trinity.errors import TrinityError
-from trinity.spi import DataType
+from trinity.spi import DATETIMES, DataType
 from trinity.zones import normal_zone
 
 _Timezone = Callable[[], str]
@@ -35,9 +35,10 @@ def cast(value: Compiled, kind: DataType, timezone: _Timezone) -> Compiled:
         raise Refused(f"only Spark casts {source} to {kind}")
     if kind == STRING:
         return as_text(value, timezone)
-    if source in (kind, VOID) or (source.name in TIMES and kind.name in TIMES[TIMES.index(source.name) :]):
+    if source in (kind, VOID) or (source.is_datetime and kind.name in DATETIMES[DATETIMES.index(source.name) :]):
         return widened(value, kind, timezone)
-    if (kind.name in FLOATS and source.name in (*WHOLE, "float")) or (source.name, kind.name) == ("decimal", "double"):
+    exact = source.is_integer or source.name == "float"
+    if (kind.is_floating and exact) or (source.name, kind.name) == ("decimal", "double"):
         return widened(value, kind, timezone)
     kernel = _kernel(source, kind, timezone)
     if kernel is None:
@@ -46,18 +47,18 @@ def cast(value: Compiled, kind: DataType, timezone: _Timezone) -> Compiled:
 
 
 def _kernel(source: DataType, kind: DataType, timezone: _Timezone) -> _Kernel | None:
-    if source.name in TEXTS and kind.name in TIMES and kind != _DATE:
+    if source.is_text and kind.is_datetime and kind != _DATE:
         zone = normal_zone(timezone())
         return lambda found: times_of_texts(found.cast(pa.string()), kind, zone)
-    if source.name in TEXTS:
+    if source.is_text:
         read = READERS.get(kind.name)
         return None if read is None else lambda found: read(found.cast(pa.string()), kind)
-    if source.name in TIMES and kind == _DATE:
+    if source.is_datetime and kind == _DATE:
         return _to_date(source, timezone)
-    if (source.name, kind.name) == ("timestamp", "timestamp_ntz"):
+    if source.is_timestamp and kind.name == "timestamp_ntz":
         zone = normal_zone(timezone())
         return lambda found: clocks_of(found, zone)
-    if kind.name in WHOLE:
+    if kind.is_integer:
         return _to_whole(source, kind)
     if kind.name == "decimal":
         return _to_decimal(source, kind)
@@ -74,9 +75,9 @@ def _to_float(found: pa.Array) -> pa.Array:
 def _to_whole(source: DataType, kind: DataType) -> _Kernel | None:
     if source == BOOLEAN:
         return lambda found: found.cast(kind.to_arrow())
-    if source.name in WHOLE:
+    if source.is_integer:
         return lambda found: _whole_to_whole(found, kind)
-    if source.name in FLOATS:
+    if source.is_floating:
         return lambda found: _float_to_whole(found, kind)
     if source.name == "decimal" and source.arguments[0] <= _CERTAIN_DIGITS:
         return lambda found: _decimal_to_whole(found, source, kind)
@@ -85,11 +86,11 @@ def _to_whole(source: DataType, kind: DataType) -> _Kernel | None:
 
 def _to_decimal(source: DataType, kind: DataType) -> _Kernel | None:
     places = kind.arguments[1]
-    if source.name in WHOLE:
+    if source.is_integer:
         return lambda found: decimals_of(_objects(found) * 10**places, kind)
     if source.name == "decimal":
         return lambda found: decimals_of(scaled(units_of(found), places - source.arguments[1]), kind)
-    if source.name in FLOATS:
+    if source.is_floating:
         return lambda found: _float_to_decimal(found, kind)
     return None
 
@@ -101,11 +102,11 @@ def _objects(found: pa.Array) -> Units:
 def as_text(value: Compiled, timezone: _Timezone) -> Compiled:
     """Return a value as a text. Raises Refused for types whose texts only Spark writes."""
     name = value.type.name
-    if name in TEXTS:
+    if value.type.is_text:
         return Compiled.over(STRING, value.run, value)
     if value.type == VOID:
         return widened(value, STRING, timezone)
-    if name in (*WHOLE, "boolean"):
+    if value.type.is_integer or name == "boolean":
         return of_rows(STRING, lambda found: found.cast(pa.string()), value)
     if name == "decimal":
         return of_rows(STRING, lambda found: decimals_as_texts(found, value.type), value)

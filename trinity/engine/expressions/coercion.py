@@ -9,39 +9,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.expressions.literals import constant, value_of_text
-from trinity.engine.expressions.node import DOUBLE, FLOATS, STRING, TEXTS, TIMES, VOID, WHOLE, Compiled, Datum, Refused
+from trinity.engine.expressions.node import DOUBLE, STRING, VOID, Compiled, Datum, Refused
 from trinity.engine.writing.casts import cast_array
 from trinity.engine.writing.clocks import starts_of_days
 from trinity.errors import TrinityError
-from trinity.spi import DataType
+from trinity.spi import DATETIMES, INTEGERS, DataType
 from trinity.zones import normal_zone
 
-_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+DIGITS: Final = dict(zip(INTEGERS, (3, 5, 10, 20), strict=True))
 """Digits of the DECIMAL that Spark makes of a whole number."""
 
 
 def common_type(one: DataType, other: DataType) -> DataType:
     """Return the type to which Spark widens both. Raises Refused where there is none, or where it loses digits."""
-    if one.name in TEXTS and other.name in TEXTS:
+    if one.is_text and other.is_text:
         return STRING
     if one == other or other == VOID:
         return one
     if one == VOID:
         return other
-    names = {one.name, other.name}
-    if names <= set(WHOLE):
-        return max(one, other, key=lambda kind: WHOLE.index(kind.name))
-    if names <= {*WHOLE, "decimal"}:
-        return _wider_decimal(one, other)
-    if names <= {*WHOLE, "decimal", *FLOATS}:
-        return DOUBLE
-    if names <= set(TIMES):
-        return max(one, other, key=lambda kind: TIMES.index(kind.name))
+    if one.is_integer and other.is_integer:
+        return max(one, other, key=lambda kind: INTEGERS.index(kind.name))
+    if one.is_number and other.is_number:
+        return DOUBLE if one.is_floating or other.is_floating else _wider_decimal(one, other)
+    if one.is_datetime and other.is_datetime:
+        return max(one, other, key=lambda kind: DATETIMES.index(kind.name))
     raise Refused(f"only Spark compares {one} with {other}")
 
 
 def _wider_decimal(one: DataType, other: DataType) -> DataType:
-    (p1, s1), (p2, s2) = (k.arguments if k.name == "decimal" else (_DIGITS[k.name], 0) for k in (one, other))
+    (p1, s1), (p2, s2) = (k.arguments if k.name == "decimal" else (DIGITS[k.name], 0) for k in (one, other))
     scale = max(s1, s2)
     precision = max(p1 - s1, p2 - s2) + scale
     if precision > 38:
@@ -60,7 +57,7 @@ def together(values: Sequence[Compiled], timezone: Callable[[], str]) -> list[Co
     kind = STRING if texts and not others else VOID
     for other in others:
         kind = common_type(kind, other)
-    if texts and kind.name in WHOLE:
+    if texts and kind.is_integer:
         kind = DataType("bigint")
     if texts and kind.name in ("decimal", "float"):
         kind = DOUBLE
@@ -71,15 +68,15 @@ def together(values: Sequence[Compiled], timezone: Callable[[], str]) -> list[Co
 
 def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Compiled:
     """Cast an expression to a type that :func:`common_type` returned for it."""
-    if value.type == STRING and value.constant and kind.name not in TEXTS:
+    if value.type == STRING and value.constant and not kind.is_text:
         text = value.value
         return constant(kind, None) if text is None else value_of_text(text, kind, timezone)
-    if value.type == kind or (kind == STRING and value.type.name in TEXTS):
+    if value.type == kind or (kind == STRING and value.type.is_text):
         return value
-    if value.constant and not value.may_fail and {value.type.name, kind.name} <= set(WHOLE):
+    if value.constant and not value.may_fail and value.type.is_integer and kind.is_integer:
         return constant(kind, value.value)
     target = pa.null() if kind == VOID else kind.to_arrow()
-    zone = normal_zone(timezone()) if {value.type.name, kind.name} <= set(TIMES) else "UTC"
+    zone = normal_zone(timezone()) if value.type.is_datetime and kind.is_datetime else "UTC"
 
     def cast(found: pa.Array) -> pa.Array:
         if pa.types.is_integer(found.type) and pa.types.is_floating(target):
@@ -97,7 +94,7 @@ def widened(value: Compiled, kind: DataType, timezone: Callable[[], str]) -> Com
         return cast(found) if isinstance(found, pa.Array) else cast(pa.repeat(found, 1))[0]
 
     # a cast to a timestamp may fail, since DATE has days beyond the range of TIMESTAMP
-    return Compiled.over(kind, run, value, may_fail=kind.name in ("timestamp", "timestamp_ntz"))
+    return Compiled.over(kind, run, value, may_fail=kind.is_timestamp)
 
 
 def _refuse_wrapped(clocks: pa.Array, instants: pa.Array) -> None:

@@ -17,16 +17,15 @@ from trinity.engine.expressions.coercion import together
 from trinity.engine.expressions.logic import both, either
 from trinity.engine.expressions.node import (
     BOOLEAN,
-    FLOATS,
     ONE_ROW,
     STRING,
-    WHOLE,
     Compiled,
     Datum,
     Refused,
     in_turn,
     null_of_operand,
 )
+from trinity.spi import INTEGERS
 
 OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -44,7 +43,7 @@ def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callabl
     left, right = together(_padded([left, right]), timezone)
     if left.type.nested:
         raise Refused(f"only Spark compares values of type {left.type}")
-    kernel = (_OF_FLOATS if left.type.name in FLOATS else _KERNELS)[operator]
+    kernel = (_OF_FLOATS if left.type.is_floating else _KERNELS)[operator]
     null_safe = operator in ("<=>", "is distinct from")
 
     def run(rows: pa.RecordBatch) -> Datum:
@@ -56,7 +55,7 @@ def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callabl
 
 def is_nan(value: Compiled) -> Compiled:
     """Return ISNAN, which is false for NULL. Raises Refused for other types than FLOAT and DOUBLE."""
-    if value.type.name not in FLOATS:
+    if not value.type.is_floating:
         raise Refused(f"only Spark makes a DOUBLE of {value.type} here")
     return value.mapped(lambda found: pc.fill_null(pc.is_nan(found), False))
 
@@ -70,7 +69,7 @@ def among(value: Compiled, values: Sequence[Compiled], timezone: Callable[[], st
     value, *values = together(_padded([value, *values]), timezone)
     if value.type.nested:
         raise Refused(f"only Spark compares values of type {value.type}")
-    floating = value.type.name in FLOATS
+    floating = value.type.is_floating
     if floating and len(values) > _FEW_FLOATS:
         raise Refused(f"only Spark looks for a number among more than {_FEW_FLOATS} of type {value.type}")
     if floating or not all(v.constant for v in values):
@@ -98,7 +97,7 @@ def _refuse_out_of_range(values: Sequence[Compiled]) -> None:
 
     Some of Spark's plans replace such a comparison by TRUE or FALSE even for NULLs: INT <= 9223372036854775808, say.
     """
-    literals = [v for v in values if v.constant and v.type.name in _NUMBERS]
+    literals = [v for v in values if v.constant and v.type.is_number]
     for kind in dict.fromkeys(v.type for v in values):
         limit = _LIMITS.get(kind.name, math.inf)
         for literal in (v for v in literals if v.type != kind):
@@ -106,9 +105,8 @@ def _refuse_out_of_range(values: Sequence[Compiled]) -> None:
                 raise Refused(f"only Spark compares {kind} with a literal that {kind} cannot hold")
 
 
-_NUMBERS: Final = frozenset({*WHOLE, *FLOATS, "decimal"})
 _LIMITS: Final = {
-    **{name: 1 << (8 << index) - 1 for index, name in enumerate(WHOLE)},
+    **{name: 1 << (8 << index) - 1 for index, name in enumerate(INTEGERS)},
     "float": float(np.finfo(np.float32).max),
 }
 """Type of numbers -> the first number that is too large for it."""

@@ -14,9 +14,7 @@ from trinity.engine.expressions.comparisons import comparison
 from trinity.engine.expressions.literals import constant
 from trinity.engine.expressions.logic import as_boolean
 from trinity.engine.expressions.node import (
-    FLOATS,
     STRING,
-    TEXTS,
     VOID,
     Compiled,
     Datum,
@@ -32,11 +30,11 @@ def _of_one_type(values: Sequence[Compiled], timezone: _Timezone) -> list[Compil
     """Cast values to one type, texts to STRING. Raises Refused for types between which only Spark chooses."""
     if any(v.type.nested for v in values):
         raise Refused("only Spark chooses between values of nested types")
-    texts = [v.type.name in (*TEXTS, VOID.name) for v in values]
-    if any(v.type.name in TEXTS for v in values) and not all(texts):
+    texts = [v.type.is_text or v.type == VOID for v in values]
+    if any(v.type.is_text for v in values) and not all(texts):
         raise Refused("only Spark chooses between texts and other values")
     found = together(values, timezone)
-    return [Compiled.over(STRING, v.run, v) if v.type.name in TEXTS else v for v in found]
+    return [Compiled.over(STRING, v.run, v) if v.type.is_text else v for v in found]
 
 
 def chosen(cases: Sequence[tuple[Compiled, Compiled]], otherwise: Compiled | None, timezone: _Timezone) -> Compiled:
@@ -87,7 +85,7 @@ def null_if(value: Compiled, other: Compiled, timezone: _Timezone) -> Compiled:
 def extreme(kernel: Callable[..., Any], values: Sequence[Compiled], timezone: _Timezone) -> Compiled:
     """Return GREATEST or LEAST, whose kernel of Arrow is given; NULLs are skipped."""
     values = _of_one_type(values, timezone)
-    if values[0].type.name in (*FLOATS, "boolean", "binary", VOID.name):
+    if values[0].type.is_floating or values[0].type.name in ("boolean", "binary", VOID.name):
         raise Refused(f"only Spark finds the largest or smallest of several values of type {values[0].type}")
     zoned = values[0].type.name == "timestamp"  # the kernels lack it; its order is that of UTC times
 

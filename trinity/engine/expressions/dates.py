@@ -13,10 +13,10 @@ from sqlglot import exp
 from trinity.engine.expressions.casts import cast
 from trinity.engine.expressions.coercion import widened
 from trinity.engine.expressions.days import Numbers, day_of_year, days_since_1970, month_ends, parts, week_of_year
-from trinity.engine.expressions.node import WHOLE, Compiled, Datum, Refused, as_array
+from trinity.engine.expressions.node import Compiled, Datum, Refused, as_array
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.writing.clocks import clocks_of
-from trinity.spi import DataType
+from trinity.spi import INTEGERS, DataType
 from trinity.zones import normal_zone
 
 _Timezone = Callable[[], str]
@@ -86,7 +86,7 @@ def time_part(function: type[exp.Expr], value: Compiled, timezone: _Timezone) ->
 
 def days_after(value: Compiled, days: Compiled, timezone: _Timezone, *, before: bool = False) -> Compiled:
     """Return a date plus or minus a number of days. Raises Refused for other types."""
-    if days.type.name not in WHOLE[:3]:
+    if days.type.name not in INTEGERS[:3]:
         raise Refused(f"only Spark adds {days.type} to a date")
     first, number = as_date(value, timezone), widened(days, _INT, timezone)
     kernel = pc.subtract if before else pc.add  # unchecked, since Spark wraps around, too, where DATE overflows

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfoNotFoundError
 import pyarrow as pa
 from sqlglot import exp
 
-from trinity.engine.expressions.node import BOOLEAN, FLOATS, STRING, VOID, WHOLE, Compiled, Refused, fits
+from trinity.engine.expressions.node import BOOLEAN, STRING, VOID, Compiled, Refused, fits
 from trinity.errors import TrinityError
 from trinity.predicates.literals import literal_value
 from trinity.spi import DataType, parse_type
@@ -100,9 +100,9 @@ def typed_literal(tree: exp.Expr, kind: DataType, timezone: Callable[[], str]) -
     if isinstance(value, exp.Literal) and value.is_string and not value.meta.get(ESCAPED):
         return value_of_text(value.name, kind, timezone)
     number = _number_text(value)
-    if kind.name in WHOLE and number.lstrip("-").isdigit() and fits(int(number), kind):
+    if kind.is_integer and number.lstrip("-").isdigit() and fits(int(number), kind):
         return constant(kind, int(number))
-    if kind.name in FLOATS:
+    if kind.is_floating:
         return _floating(number, kind)
     if kind.name == "decimal" and "e" not in number.lower():
         return _decimal(number, kind)
@@ -119,19 +119,17 @@ def value_of_text(text: str, kind: DataType, timezone: Callable[[], str]) -> Com
         raise Refused(f"'{text}' is no plain text of a value of type {kind}")
     if kind == BOOLEAN and text in ("true", "false"):
         return constant(kind, text == "true")
-    if kind.name in FLOATS and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text):
+    if kind.is_floating and re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text):
         return _floating(text, kind)
     if kind.name == "decimal" and re.fullmatch(r"-?\d+(\.\d+)?", text):
         return _decimal(text, kind)
     if kind.name == "time" and re.fullmatch(r"\d\d:\d\d:\d\d(\.\d{6})?", text):
         return constant(kind, _parsed(dt.time.fromisoformat, text))
-    value = literal_value(exp.Literal.string(text), str(kind), timezone) if kind.name in _TEXTS else None
-    if value is None or (kind.name in WHOLE and not fits(value, kind)):
+    known = kind.is_integer or kind.is_datetime
+    value = literal_value(exp.Literal.string(text), str(kind), timezone) if known else None
+    if value is None or (kind.is_integer and not fits(value, kind)):
         raise Refused(f"'{text}' is no plain text of a value of type {kind}")
     return constant(kind, value)
-
-
-_TEXTS: Final = frozenset({*WHOLE, "date", "timestamp", "timestamp_ntz"})
 
 
 def _floating(text: str, kind: DataType) -> Compiled:

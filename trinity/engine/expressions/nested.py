@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy, where_true
 from trinity.engine.expressions.coercion import together
-from trinity.engine.expressions.node import STRING, TEXTS, VOID, WHOLE, Compiled, Refused, as_array
+from trinity.engine.expressions.node import STRING, VOID, Compiled, Refused, as_array
 from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError, nearest
-from trinity.spi import DataType
+from trinity.spi import INTEGERS, DataType
 
-_KEYS = frozenset({*WHOLE, "string", "date", "boolean"})
+_KEYS = frozenset({*INTEGERS, "string", "date", "boolean"})
 """Types of map keys that Arrow and Spark compare alike."""
 
 
@@ -46,11 +46,11 @@ def item(value: Compiled, index: Compiled) -> Compiled:
     """
     if value.type.limited:
         raise Refused(f"only Spark reads an item of {value.type}")
-    if value.type.name == "array" and index.type.name in WHOLE:
+    if value.type.name == "array" and index.type.is_integer:
         return of_rows(value.type.children[0], _items, value, index, may_fail=True)
     if value.type.name == "map":
         key, inner = value.type.children
-        if key.name in _KEYS and (index.type == key or (key.name in WHOLE[2:] and index.type.name in WHOLE[:3])):
+        if key.name in _KEYS and (index.type == key or (key.name in INTEGERS[2:] and index.type.name in INTEGERS[:3])):
             return of_rows(inner, lambda maps, keys: _values(maps, keys.cast(key.to_arrow())), value, index)
     raise Refused(f"only Spark reads an item of {value.type} by {index.type}")
 
@@ -117,7 +117,7 @@ def sequence(values: Sequence[Compiled], days: int | None, timezone: Callable[[]
     """
     if all(v.type.name == "date" for v in values):
         inner, step = values[0].type, days
-    elif days is None and all(v.type.name in WHOLE for v in values):
+    elif days is None and all(v.type.is_integer for v in values):
         values = together(values, timezone)
         given = values[2:]
         inner, step = values[0].type, given[0].value if given and given[0].constant else None
@@ -184,4 +184,4 @@ def _nested_type(kind: DataType) -> DataType:
     """Return the type of a nested value, in which CHAR and VARCHAR become STRING."""
     if kind.nested and kind.limited:
         raise Refused(f"only Spark puts {kind} into another value")
-    return STRING if kind.name in TEXTS else kind
+    return STRING if kind.is_text else kind

@@ -1,4 +1,4 @@
-"""A compiled expression, the columns that it may name, and the families of types."""
+"""A compiled expression, and the columns that it may name."""
 
 from __future__ import annotations
 
@@ -15,19 +15,13 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.depth import deep_recursion
 from trinity.engine.executes import NotLocal
 from trinity.errors import TrinityError, nearest
-from trinity.spi import Column, DataType, parse_type
+from trinity.spi import INTEGERS, Column, DataType, parse_type
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
-FLOATS: Final = ("float", "double")
-TEXTS: Final = ("string", "char", "varchar")
-TIMES: Final = ("date", "timestamp_ntz", "timestamp")
-"""Spark widens each of these types to those after it."""
 
 BOOLEAN: Final = DataType("boolean")
 DOUBLE: Final = DataType("double")
@@ -37,8 +31,8 @@ VOID: Final = DataType("void")
 
 
 def fits(value: int, kind: DataType) -> bool:
-    """Return True when a whole number fits into a type of :data:`WHOLE`."""
-    limit = 1 << (8 << WHOLE.index(kind.name)) - 1
+    """Return True when a whole number fits into a type of integers."""
+    limit = 1 << (8 << INTEGERS.index(kind.name)) - 1
     return -limit <= value < limit
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from trinity.engine.expressions.coercion import widened
 from trinity.engine.expressions.decimals import MOST_DIGITS, Units, decimals_of, halves_away, halves_to_even, units_of
-from trinity.engine.expressions.node import FLOATS, WHOLE, Compiled, Refused
+from trinity.engine.expressions.node import Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.errors import TrinityError
-from trinity.spi import DataType
+from trinity.spi import INTEGERS, DataType
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 _BIGINT: Final = DataType("bigint")
@@ -28,11 +28,11 @@ def rounded(value: Compiled, places: Compiled | None, *, to_even: bool = False) 
     """Return ROUND; BROUND if ``to_even``. Raises Refused for types but numbers, and a scale that is no literal."""
     number = _places(places)
     kind = value.type
-    if kind.name in WHOLE:
+    if kind.is_integer:
         return value if number >= 0 else of_rows(kind, _whole(kind, -number, to_even), value, may_fail=True)
     if kind.name == "decimal":
         return _decimal(value, number, to_even)
-    if kind.name not in FLOATS or not 0 <= number <= _MOST_PLACES:
+    if not kind.is_floating or not 0 <= number <= _MOST_PLACES:
         raise Refused(f"only Spark rounds {kind} to {number} places")
     return of_rows(kind, lambda found: _floats(found, number, to_even), value)
 
@@ -40,7 +40,7 @@ def rounded(value: Compiled, places: Compiled | None, *, to_even: bool = False) 
 def _places(places: Compiled | None) -> int:
     if places is None:
         return 0
-    if not places.constant or places.type.name not in WHOLE[:3] or places.is_null:
+    if not places.constant or places.type.name not in INTEGERS[:3] or places.is_null:
         raise Refused("only Spark rounds to a number of places that is no literal")
     return int(places.value)
 
@@ -119,9 +119,9 @@ def _whole_number(
 ) -> Compiled:
     if places is not None:
         raise Refused("only Spark finds the next number of some places")
-    if value.type.name in WHOLE:
+    if value.type.is_integer:
         return widened(value, _BIGINT, timezone)
-    if value.type.name in FLOATS:
+    if value.type.is_floating:
         return of_rows(_BIGINT, lambda found: saturated(of_floats(found.to_numpy(zero_copy_only=False))), value)
     if value.type.name != "decimal":
         raise Refused(f"only Spark makes a whole number of {value.type}")

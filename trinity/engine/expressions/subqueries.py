@@ -15,11 +15,7 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.expressions.coercion import together
 from trinity.engine.expressions.node import (
     BOOLEAN,
-    FLOATS,
-    TEXTS,
-    TIMES,
     VOID,
-    WHOLE,
     Compiled,
     Datum,
     Refused,
@@ -220,9 +216,10 @@ def _comparable(
     Raises:
         Refused: for types that only Spark compares.
     """
-    both = {value.type.name, kind.name}
-    alike = both <= {*WHOLE, "decimal"} or both <= {*TEXTS} or both <= {*TIMES} or value.type in (kind, VOID)
-    if kind.nested or both & {*FLOATS, "char"} or not alike:
+    given = value.type
+    alike = (given.is_number and kind.is_number) or (given.is_text and kind.is_text)
+    alike = alike or (given.is_datetime and kind.is_datetime) or given in (kind, VOID)
+    if kind.nested or any(one.is_floating or one.name == "char" for one in (given, kind)) or not alike:
         raise Refused(f"only Spark looks for {value.type} among rows of {kind}")
     value, listed = together([value, Compiled(kind, lambda page: page.column(0), _OF_ROWS)], timezone)
     return value, lambda column: listed.evaluate(pa.record_batch({"": column}))

@@ -15,7 +15,7 @@ from trinity.engine.expressions.days import Numbers, days_since_1970, first_days
 from trinity.engine.expressions.decimals import MOST_DIGITS, decimals_of, units_of
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
-from trinity.spi import DataType
+from trinity.spi import INTEGERS, DataType
 
 _BLANK: Final = r"[\x00-\x20\x7f]*"
 """White space and control characters, which are stripped at both ends."""
@@ -152,7 +152,7 @@ def _units(text: str, kind: DataType) -> int:
 
 
 READERS: Final[dict[str, Callable[[pa.Array, DataType], pa.Array]]] = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), _whole),
+    **dict.fromkeys(INTEGERS, _whole),
     "boolean": _booleans,
     "date": _dates,
     "double": _doubles,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.engine.expressions.casts import as_text
-from trinity.engine.expressions.node import BOOLEAN, STRING, TEXTS, VOID, Compiled, Refused, as_array
+from trinity.engine.expressions.node import BOOLEAN, STRING, VOID, Compiled, Refused, as_array
 from trinity.engine.expressions.patterns import Pattern
 from trinity.engine.expressions.rows import of_rows
 from trinity.spi import DataType
@@ -20,7 +20,7 @@ _Timezone = Callable[[], str]
 
 
 def _text(value: Compiled) -> Compiled:
-    if value.type.name not in (*TEXTS, VOID.name):
+    if not (value.type.is_text or value.type == VOID):
         raise Refused(f"only Spark makes a text of {value.type} here")
     return value.mapped(lambda found: found.cast(pa.string()), STRING)
 
@@ -181,7 +181,7 @@ def substring(value: Compiled, start: Compiled, count: Compiled | None) -> Compi
     if number is not None and number <= 0:
         return _empty(value)
     first -= first > 0
-    last = None if number is None or first < 0 <= first + number else first + number  # None for the end of the text
+    last = None if number is None or first < 0 <= first + number else first + number  # None: to the end
     return _mapped(value, lambda found: pc.utf8_slice_codeunits(found, first, last))
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from trinity.engine.expressions.casts import cast
 from trinity.engine.expressions.days import LAST_DAY, MICROS_OF_DAY, Numbers, parts
-from trinity.engine.expressions.node import STRING, TEXTS, TIMES, Compiled, Refused
+from trinity.engine.expressions.node import STRING, Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.expressions.text_values import days_at, number_of
 from trinity.engine.writing.clocks import clocks_of, instants_of
@@ -71,7 +71,7 @@ class _Pattern:
 
 def text_of_time(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Compiled:
     """Return DATE_FORMAT. Raises Refused for other types than dates and timestamps."""
-    if value.type.name not in TIMES:
+    if not value.type.is_datetime:
         raise Refused(f"only Spark writes {value.type} by a pattern")
     wanted, zone = _Pattern.of(pattern), normal_zone(timezone())
     wanted.refuse_others(*_SIZES, *_WORDS)
@@ -125,7 +125,7 @@ def time_of_text(value: Compiled, pattern: Compiled, timezone: _Timezone) -> Com
     Raises:
         Refused: for other types than texts; for a pattern without year, month and day, or a time without hours.
     """
-    if value.type.name not in TEXTS:
+    if not value.type.is_text:
         raise Refused(f"only Spark reads {value.type} by a pattern")
     wanted, zone = _Pattern.of(pattern), normal_zone(timezone())
     wanted.refuse_others(*_SIZES)

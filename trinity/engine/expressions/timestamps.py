@@ -25,11 +25,11 @@ from trinity.engine.expressions.days import (
     months_of,
 )
 from trinity.engine.expressions.literals import constant
-from trinity.engine.expressions.node import TEXTS, TIMES, Compiled, Refused
+from trinity.engine.expressions.node import Compiled, Refused
 from trinity.engine.expressions.rows import of_rows
 from trinity.engine.writing.clocks import clocks_of, instants_of, starts_of_days
 from trinity.errors import TrinityError
-from trinity.spi import DataType
+from trinity.spi import INTEGERS, DataType
 from trinity.zones import normal_zone
 
 _Timezone = Callable[[], str]
@@ -109,7 +109,7 @@ def now() -> Compiled:
 def later(value: Compiled, interval: Interval, timezone: _Timezone) -> Compiled:
     """Return a time plus an interval. Raises Refused for types that are no times."""
     kind = value.type
-    if kind.name not in TIMES:
+    if not kind.is_datetime:
         raise Refused(f"only Spark adds an interval to {kind}")
     if kind == _DATE and interval.months is not None:
         return months_after(value, constant(_INT, interval.months), timezone)
@@ -132,7 +132,7 @@ def later(value: Compiled, interval: Interval, timezone: _Timezone) -> Compiled:
 
 def months_after(value: Compiled, number: Compiled, timezone: _Timezone) -> Compiled:
     """Return ADD_MONTHS. Raises Refused for a number that is no literal."""
-    if not number.constant or number.type.name not in ("tinyint", "smallint", "int") or number.is_null:
+    if not number.constant or number.type.name not in INTEGERS[:3] or number.is_null:
         raise Refused("only Spark adds months whose number is no literal")
     months = int(number.value)
 
@@ -156,7 +156,7 @@ def cut_date(value: Compiled, unit: Compiled, timezone: _Timezone) -> Compiled:
 def cut_time(value: Compiled, unit_name: str, timezone: _Timezone) -> Compiled:
     """Return DATE_TRUNC. Raises Refused for other units, and for types that are no times."""
     unit = unit_name.upper()
-    if value.type.name not in (*TIMES, *TEXTS):
+    if not (value.type.is_datetime or value.type.is_text):
         raise Refused(f"only Spark cuts {value.type}")
     value, zone = cast(value, _TIMESTAMP, timezone), normal_zone(timezone())
     first = _FIRST_DAYS.get(unit)
@@ -176,7 +176,7 @@ def cut_time(value: Compiled, unit_name: str, timezone: _Timezone) -> Compiled:
 
 
 def _unit(unit: Compiled) -> str:
-    if not unit.constant or unit.type.name not in TEXTS or unit.is_null:
+    if not unit.constant or not unit.type.is_text or unit.is_null:
         raise Refused("only Spark cuts to a unit that is no literal")
     return str(unit.value).upper()
 

@@ -1,4 +1,4 @@
-"""The plan of a merged read in words: which files of the version are read, how, and by which executor."""
+"""The plan of a merged read in words: what of the version is read, how, and by whom."""
 
 from __future__ import annotations
 

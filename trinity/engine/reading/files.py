@@ -7,7 +7,7 @@ row of it can meet a predicate.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -85,16 +85,12 @@ def prune(
     return left if listed is None else _with_buckets_of(left, predicate.definition, listed)
 
 
-_UNBOUNDED: Final = frozenset({"float", "double"})
-"""Types whose bounds do not hold for all values: NaN is left out."""
-
-
 def may_share_keys(
     files: Sequence[DataFile], others: Sequence[DataFile], definition: TableDefinition
 ) -> list[DataFile]:
     """Return the files that may hold a key of a keyed table's other files, by the bounds of the key columns."""
     for name in definition.primary_key:
-        if parse_type(definition.column(name).type).name not in _UNBOUNDED:
+        if not parse_type(definition.column(name).type).is_floating:
             files = _files_within(files, name, [file.bounds(name) for file in others])
     return list(files)
 

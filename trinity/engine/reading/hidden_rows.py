@@ -23,7 +23,7 @@ RunSearch: TypeAlias = Callable[[Search, str], list[bytes] | None]
 
 
 def hidden_rows(state: PositionReadState, run: RunSearch) -> Mapping[str, np.ndarray] | None:
-    """Return path of a file -> the bitmap of its hidden rows; search for unknown ones, and cache all.
+    """Return path of a file -> the bits of its hidden rows; search for unknown ones, and cache them.
 
     Returns:
         the bitmaps, or None if the search fails.

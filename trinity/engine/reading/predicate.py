@@ -51,10 +51,13 @@ class Predicate:
         return tree if isinstance(tree, NotLocal) else cls(definition, given, tree, timezone)
 
     @property
-    def text(self) -> str:
-        """The predicate as Spark SQL: as it was given, where that is text."""
+    def spark_text(self) -> str:
+        """The predicate in Spark SQL, with comparisons in which Spark pads a CHAR; the tree keeps the given ones."""
+        from trinity.syntax.operands import with_plain_comparisons
+
         with deep_recursion():
-            return self.given if isinstance(self.given, str) else self.tree.sql(dialect="spark", identify=True)
+            text = self.given if isinstance(self.given, str) else self.tree.sql(dialect="spark", identify=True)
+        return with_plain_comparisons(text)
 
     @classmethod
     def of_keys(cls, definition: TableDefinition, keys: pa.Table) -> Predicate | None:

@@ -67,7 +67,7 @@ def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
     """
     text = "NULL" if column.default is None else _checked_text(column, spark)
     nested = column.default is not None and parse_type(column.type).nested
-    return f"CAST({text} AS {spark_type(column.type)})" if nested else text  # it names the fields of struct(1, 'a')
+    return f"CAST({text} AS {spark_type(column.type)})" if nested else text  # struct(1, 'a') gets the names of fields
 
 
 def _checked_text(column: Column, spark: Callable[[], SparkSession]) -> str:
@@ -95,7 +95,7 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
     from trinity.spark_names import PySparkException
 
     try:
-        kind = column.type if not column.type.startswith(("char", "varchar")) else "string"
+        kind = "string" if parse_type(column.type).has_length else column.type
         with pinned(spark()):
             row = spark().sql(f"SELECT CAST({default_text(column, spark)} AS {kind}) AS v")
             return row.toArrow().column("v")[0].as_py()
@@ -112,7 +112,7 @@ def _known_value(column: Column) -> Any:
     tree = expression_or_none(text) if not any(mark in text for mark in _MARKS) else None
     if isinstance(tree, exp.Null):
         return None
-    if isinstance(tree, exp.Literal) and tree.is_string and column.type.startswith(("string", "char", "varchar")):
+    if isinstance(tree, exp.Literal) and tree.is_string and parse_type(column.type).is_text:
         return tree.this
     if isinstance(tree, exp.CurrentTimestamp) and column.type == "timestamp":
         return now()

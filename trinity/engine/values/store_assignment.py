@@ -7,9 +7,9 @@ from typing import Final
 
 from trinity.engine.writing.casts import assignable, unlike
 from trinity.errors import TrinityError
-from trinity.spi import Column, DataType, parse_type
+from trinity.spi import FLOATS, INTEGERS, Column, DataType, parse_type
 
-_WIDTHS: Final = {"tinyint": 0, "smallint": 1, "int": 2, "bigint": 3, "float": 4, "double": 5}
+_WIDTHS: Final = {name: width for width, name in enumerate((*INTEGERS, *FLOATS))}
 
 
 def refuse_other_than_boolean(kind: str, where: str) -> None:
@@ -55,14 +55,14 @@ def refusal_around(message: str) -> tuple[str, str]:
 
 def narrows(source: DataType, wanted: DataType) -> bool:
     """Return True when a number of one type may not fit into another type."""
-    if source.nested or "timestamp" in source.name or source.name in ("date", "string", "char", "varchar", "void"):
+    if not source.is_number:
         return False
     if source.name == wanted.name == "decimal":
         (p, s), (q, t) = source.arguments, wanted.arguments
         return bool(p - s > q - t or (p - s == q - t and s > t))  # rounding up may need one more digit
     if source.name in _WIDTHS and wanted.name in _WIDTHS:
         return _WIDTHS[source.name] > _WIDTHS[wanted.name]
-    return "decimal" in (source.name, wanted.name) and wanted.name not in ("float", "double")
+    return "decimal" in (source.name, wanted.name) and not wanted.is_floating
 
 
 def only_widens(source: DataType, wanted: DataType) -> bool:
@@ -71,10 +71,6 @@ def only_widens(source: DataType, wanted: DataType) -> bool:
         return True
     if source.nested and (source.name, source.fields) == (wanted.name, wanted.fields):
         return all(map(only_widens, source.children, wanted.children))
-    if source.name in _WHOLE and wanted.name in _WHOLE:
-        return _WHOLE.index(source.name) <= _WHOLE.index(wanted.name)
-    return (source.name, wanted.name) == ("float", "double")
-
-
-_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
-"""Types of whole numbers; each is wider than the ones before it."""
+    if source.is_integer and wanted.is_integer:
+        return INTEGERS.index(source.name) <= INTEGERS.index(wanted.name)
+    return source.is_floating and wanted.name == "double"

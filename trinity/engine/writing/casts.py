@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,15 +12,10 @@ from trinity.engine.writing.parts import part_of, with_parts
 from trinity.errors import TrinityError
 from trinity.spi import DataType
 
-_NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
-_TEXTS: Final = frozenset({"string", "char", "varchar"})
-_TIMESTAMPS: Final = frozenset({"timestamp", "timestamp_ntz"})
-
 
 def converts(source: DataType, target: DataType) -> bool:
     """Return True for two types of numbers, or of dates and timestamps: SQL converts these, and rounds if need be."""
-    kinds = {source.name, target.name}
-    return kinds <= _NUMBERS or (len(kinds) == 2 and kinds <= {"date", *_TIMESTAMPS})
+    return (source.is_number and target.is_number) or (source.is_datetime and target.is_datetime and source != target)
 
 
 def assignable(source: DataType, target: DataType) -> bool:
@@ -32,9 +26,9 @@ def assignable(source: DataType, target: DataType) -> bool:
     """
     if source.name == "void":
         return True
-    for family in (_NUMBERS, _TEXTS, _TIMESTAMPS):
-        if source.name in family:
-            return target.name in family
+    for family in ("is_number", "is_text", "is_timestamp"):
+        if getattr(source, family):
+            return bool(getattr(target, family))
     if source.name != target.name or len(source.children) != len(target.children):
         return False
     if [f.lower() for f in source.fields] != [f.lower() for f in target.fields]:
@@ -142,7 +136,7 @@ def check_lengths(values: pa.Array, kind: DataType, where: str, path: tuple[str,
     Raises:
         TrinityError: CONSTRAINT_VIOLATION naming a text that is too long, or a key that a map has twice.
     """
-    if kind.name in ("char", "varchar"):
+    if kind.has_length:
         long = values.filter(pc.greater(pc.utf8_length(pc.utf8_rtrim(values, " ")), kind.arguments[0]))
         if len(long):
             message = f"'{long[0].as_py()}' is longer than {kind} allows in {_within(path)}{where}."
@@ -150,7 +144,7 @@ def check_lengths(values: pa.Array, kind: DataType, where: str, path: tuple[str,
     for name, child in kind.parts:
         if child.limited:
             check_lengths(part_of(values.drop_null(), name), child, where, (*path, name))
-    if kind.name == "map" and kind.children[0].name in ("char", "varchar"):
+    if kind.name == "map" and kind.children[0].has_length:
         _check_keys(values.drop_null(), kind, where, (*path, "key"))
 
 
@@ -170,7 +164,7 @@ def _within(path: tuple[str, ...]) -> str:
 
 def fitted(values: pa.Array, kind: DataType) -> pa.Array:
     """Return values as they are stored: CHAR padded, CHAR and VARCHAR without the blanks beyond their length."""
-    if kind.name in ("char", "varchar"):
+    if kind.has_length:
         length = kind.arguments[0]
         values = pc.utf8_slice_codeunits(values, 0, length)
         return pc.utf8_rpad(values, length, " ") if kind.name == "char" else values

@@ -259,7 +259,7 @@ def _changes_zone(given: DataType, kind: DataType) -> bool:
     """Return True when timestamps of a type, or within it, gain or lose a zone by assignment to another type."""
     if given.children:
         return any(map(_changes_zone, given.children, kind.children))
-    return given != kind and kind.name in ("timestamp", "timestamp_ntz")
+    return given != kind and kind.is_timestamp
 
 
 def _nulls_within(values: pa.Array, path: Sequence[str]) -> int:

@@ -87,7 +87,7 @@ class MergeMap(_Entries):
         return f"map_from_entries({entries})"
 
     def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
-        floating = any(name in str(kind.children[0]) for name in ("float", "double"))
+        floating = kind.children[0].has_floating
         return "has floating-point keys" if floating else None
 
     def folded(self, rows: ColumnRows) -> Folded:
@@ -128,9 +128,9 @@ class MergeMapWithKeytime(MergeMap):
 
     def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
         row = kind.children[1]
-        of = row.children[row.fields.index(_time_field(row, options))].name
-        if of not in ("string", "tinyint", "smallint", "int", "bigint"):
-            return f"compares times of type {of} as text"
+        of = row.children[row.fields.index(_time_field(row, options))]
+        if not (of.is_integer or of.name == "string"):
+            return f"compares times of type {of.name} as text"
         return super().not_in_arrow(kind, options)
 
     def _entries(self, rows: ColumnRows) -> Entries:

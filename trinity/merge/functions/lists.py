@@ -112,7 +112,7 @@ class Collect(ListFunction):
         return f"aggregate({rows}, CAST(NULL AS {field.type}), (a, x) -> CAST({step} AS {field.type}))"
 
     def not_in_arrow(self, kind: DataType, options: Mapping[str, str]) -> str | None:
-        floating = any(name in str(kind) for name in ("float", "double"))
+        floating = kind.has_floating
         return "compares floating-point numbers" if floating and _distinct(options) else None
 
     def folded(self, rows: ColumnRows) -> Folded:

@@ -15,11 +15,9 @@ from trinity.merge.functions.base import AggregateFunction, Field, ListFunction,
 from trinity.merge.kernels.products import integer_limits, steps_of
 from trinity.merge.kernels.rows import ColumnRows, Folded
 from trinity.merge.kernels.sums import decimals, digits_of, sums_of_digits, totals, whole
-from trinity.spi import DataType
+from trinity.spi import INTEGERS, DataType
 
-_SMALL: Final = ("tinyint", "smallint", "int")
-_INTEGERS: Final = (*_SMALL, "bigint")
-_FLOATS: Final = ("float", "double")
+_SMALL: Final = INTEGERS[:3]
 _WIDEST: Final = 38
 _MORE_DIGITS: Final = 10
 _PRODUCT_DIGITS: Final = 18
@@ -36,7 +34,7 @@ class Sum(AggregateFunction):
     translates = True
 
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
-        return None if kind.name in (*_INTEGERS, *_FLOATS, "decimal") else "needs a number"
+        return None if kind.is_number else "needs a number"
 
     def aggregate(self, field: Field) -> str:
         value = _signed(field, _wide(field, field.value))
@@ -51,7 +49,7 @@ class Sum(AggregateFunction):
         return f"named_struct('low', {low}, 'high', {high})"
 
     def result(self, field: Field, state: str) -> str:
-        if field.type.name in _FLOATS:
+        if field.type.is_floating:
             return f"CAST({state} AS {field.type})"
         if _in_halves(field):
             exact = f"CAST({state}.high AS DECIMAL(38,0)) * 4294967296BD + {state}.low"
@@ -65,7 +63,7 @@ class Sum(AggregateFunction):
             return f"NOT {_beyond(state)}"
         if _may_leave_decimal(field.type):
             return f"NOT {unfit(field, f'{state}.v', _overflowed(state))}"
-        return None if field.type.name in (*_FLOATS, "bigint") else f"NOT {unfit(field, state)}"
+        return None if field.type.is_floating or field.type.name == "bigint" else f"NOT {unfit(field, state)}"
 
     def folded(self, rows: ColumnRows) -> Folded:
         order, keys, values = rows.order, rows.order.keys, rows.values
@@ -75,7 +73,7 @@ class Sum(AggregateFunction):
             keys, values = keys[among], values.take(as_arrow(among))
             negative = None if negative is None else negative[among]
         none = np.bincount(keys, minlength=order.count) == 0
-        if rows.type.name in _FLOATS:
+        if rows.type.is_floating:
             numbers = as_numpy(values.cast(pa.float64()))
             numbers = numbers if negative is None else np.where(negative, -numbers, numbers)
             sums = np.bincount(keys, numbers, minlength=order.count)
@@ -179,7 +177,7 @@ def _signed(field: Field, value: str) -> str:
 def _wide(field: Field, value: str) -> str:
     if field.type.name in _SMALL:
         return f"CAST({value} AS BIGINT)"
-    return f"CAST({value} AS DOUBLE)" if field.type.name in _FLOATS else value
+    return f"CAST({value} AS DOUBLE)" if field.type.is_floating else value
 
 
 class Product(ListFunction):
@@ -195,7 +193,7 @@ class Product(ListFunction):
     def problem(self, kind: DataType, options: Mapping[str, str]) -> str | None:
         if kind.name == "decimal" and kind.arguments[0] > _PRODUCT_DIGITS:
             return f"multiplies decimals of up to {_PRODUCT_DIGITS} digits"
-        return None if kind.name in (*_INTEGERS, *_FLOATS, "decimal") else "needs a number"
+        return None if kind.is_number else "needs a number"
 
     def bad_retract(self, values: pa.Array) -> str | None:
         zero = pc.any(pc.equal(values, pa.scalar(0, values.type))).as_py()
@@ -246,20 +244,20 @@ def _once(value: str, of: str) -> str:
 
 
 def _floating(field: Field) -> bool:
-    return field.type.name in _FLOATS
+    return field.type.is_floating
 
 
 def _accumulator(kind: DataType) -> str:
-    if kind.name in _FLOATS:
+    if kind.is_floating:
         return "DOUBLE"
     # the widest type whose product with a value of the column is exact
-    return "DECIMAL(38,0)" if kind.name in _INTEGERS else f"DECIMAL({37 - kind.arguments[0]},{kind.arguments[1]})"
+    return "DECIMAL(38,0)" if kind.is_integer else f"DECIMAL({37 - kind.arguments[0]},{kind.arguments[1]})"
 
 
 def _factor(kind: DataType) -> str:
-    if kind.name in _FLOATS:
+    if kind.is_floating:
         return "DOUBLE"
-    return "DECIMAL(20,0)" if kind.name in _INTEGERS else str(kind)
+    return "DECIMAL(20,0)" if kind.is_integer else str(kind)
 
 
 def _state(value: str, kind: str, over: str = "false") -> str:
@@ -276,6 +274,6 @@ def _rounded(field: Field, value: str, kind: str) -> str:
 
 
 def _quotient(field: Field, factor: str, kind: str) -> str:
-    if field.type.name in _INTEGERS:  # Spark's DIV yields BIGINT
+    if field.type.is_integer:  # Spark's DIV yields BIGINT
         return f"try_cast(try_divide(a.v - a.v % {factor}, {factor}) AS {kind})"
     return _rounded(field, f"try_divide(a.v, {factor})", kind)

@@ -47,7 +47,7 @@ class Steps(Protocol):
 
 def steps_of(kind: DataType) -> Steps:
     """Return the arithmetic of a column's type."""
-    if kind.name in ("float", "double"):
+    if kind.is_floating:
         return _Floating()
     return _Fixed(*kind.arguments) if kind.name == "decimal" else _Whole(integer_limits(kind))
 

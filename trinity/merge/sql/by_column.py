@@ -20,13 +20,15 @@ from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import GroupFold, takes_part
 from trinity.merge.sql.removal import kept_after_removal
 from trinity.merge.sql.rows import AnyRows, per_key
-from trinity.spi import CARRIED, ROW_KIND, Column, TableDefinition, parse_type
+from trinity.spi import CARRIED, ROW_KIND, Column, DataType, TableDefinition, parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
 _CUT_AT: Final = "_trinity_cut"
-_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
-_FLAT: Final = frozenset((*_WHOLE, "boolean", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"))
-"""Types that Spark's hash aggregation supports; with other types Spark sorts."""
+
+
+def _is_flat(kind: DataType) -> bool:
+    """Return True for a type that Spark's hash aggregation supports; with others Spark sorts."""
+    return kind.is_number or kind.is_datetime or kind.name == "boolean"
 
 
 def _kind(spec: MergeSpec, cuts: bool) -> str:
@@ -201,7 +203,7 @@ class ColumnFold:
                 retract=is_retract(KIND) if self.spec.folds_retracts else None,
                 carries=(lambda name: self._carries(self.definition.column(name))) if self.omits else None,
                 packed=_order(n) if n in self.orders else None,
-                flat=all(parse_type(self.definition.column(c).type).name in _FLAT for c in group.columns),
+                flat=all(_is_flat(parse_type(self.definition.column(c).type)) for c in group.columns),
             )
             for n, group in enumerate(self.spec.groups)
         }

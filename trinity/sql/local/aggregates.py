@@ -12,15 +12,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.engine.expressions import DOUBLE, FLOATS, TEXTS, VOID, WHOLE, Refused
+from trinity.engine.expressions import DOUBLE, VOID, Refused
 from trinity.spi import DataType
 from trinity.sql.local.rewrites import EXACT_SUM
 
 BIGINT: Final = DataType("bigint")
-_ORDERED: Final = (
-    *WHOLE, *FLOATS, "decimal", "string", "char", "varchar", "date", "timestamp", "timestamp_ntz", "boolean",
-)  # fmt: skip
-"""Names of types whose values DuckDB compares and orders as Spark does."""
 _MOST_DIGITS: Final = 28
 """Precision of the widest DECIMAL whose sum fits Spark's type of the sum: ten digits more, at most 38."""
 
@@ -51,31 +47,31 @@ class Aggregate:
             if self.distinct and arguments:
                 as_one_value(arguments[0])
             return BIGINT
-        argument = DataType("string") if arguments[0].name in TEXTS else arguments[0]
+        argument = DataType("string") if arguments[0].is_text else arguments[0]
         if self.function in ("min", "max"):
             as_one_value(argument)
             return argument
         if self.function in _BY:
             as_one_value(arguments[1])
-            if argument.nested and _has_floats(argument):
+            if argument.nested and argument.has_floating:
                 raise Refused(f"DuckDB's {_BY[self.function]} makes -0.0 within {argument} 0.0")
             return argument
         if self.function == "list":
             if self.distinct:
                 as_one_value(argument)
-                if argument.name in FLOATS:
+                if argument.is_floating:
                     raise Refused(f"only Spark tells which of 0.0 and -0.0 stands for both in a set of {argument}")
             return DataType("array", (), (argument,))
         if self.function in _OF_ORDER.values():
             return DOUBLE
-        if argument.name in WHOLE:
+        if argument.is_integer:
             return BIGINT
         if argument.name == "decimal" and argument.arguments[0] <= _MOST_DIGITS:
             precision, scale = argument.arguments
             return DataType("decimal", (precision + 10, scale))
-        if argument.name in FLOATS and (self.exact or self.any_order):
+        if argument.is_floating and (self.exact or self.any_order):
             return DOUBLE
-        if argument.name in FLOATS:
+        if argument.is_floating:
             raise Refused(f"the sum of {argument} depends on the order of the rows; engine='local' computes it here")
         raise Refused(f"only Spark computes {self.function} of {argument}")
 
@@ -95,10 +91,6 @@ class Aggregate:
         inner = f"CAST({inner} AS DOUBLE)" if kind == DOUBLE and self.function == "sum" else inner
         call = f"{self.function}({once}{inner}) {over}".strip()
         return f"CAST({call} AS BIGINT)" if kind == BIGINT and self.function == "sum" else call
-
-
-def _has_floats(kind: DataType) -> bool:
-    return kind.name in FLOATS or any(map(_has_floats, kind.children))
 
 
 _BY: Final = {"max_by": "arg_max_null", "min_by": "arg_min_null"}
@@ -149,5 +141,5 @@ _WHY_NOT: Final = ", whose last digits depend on the order of the rows; engine='
 
 def as_one_value(kind: DataType) -> None:
     """Refuse a type whose values DuckDB may compare in another way than Spark, such as a struct or an array."""
-    if kind.name not in _ORDERED:
+    if not (kind.is_number or kind.is_text or kind.is_datetime or kind.name == "boolean"):
         raise Refused(f"only Spark tells which values of {kind} are the same")

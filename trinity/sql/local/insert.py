@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from trinity.calls import translated
 from trinity.engine.executes import NotLocal
-from trinity.engine.expressions import TEXTS, VOID, WHOLE
+from trinity.engine.expressions import VOID
 from trinity.engine.values.store_assignment import only_widens, placed
 from trinity.engine.writing.casts import assignable, converts
-from trinity.spi import Column, DataType, parse_type
+from trinity.spi import INTEGERS, Column, DataType, parse_type
 from trinity.sql.local.relations import Relation
 
-_EXACT: Final = ("tinyint", "smallint", "int", "float", "decimal")
+_EXACT: Final = (*INTEGERS[:3], "float", "decimal")
 """Types whose values Arrow casts to the same DOUBLE as Spark."""
 
 
@@ -63,13 +63,13 @@ def why_only_spark_stores(columns: Sequence[Column], types: Sequence[DataType], 
 
 def _casts_as_spark_assigns(source: DataType, wanted: DataType) -> bool:
     """Return whether Arrow's cast gives the same values as Spark's store assignment; True if both refuse the type."""
-    if source in (wanted, VOID) or (source.name in TEXTS and wanted.name in TEXTS):
+    if source in (wanted, VOID) or (source.is_text and wanted.is_text):
         return True
     if source.nested and source.name == wanted.name:
         return only_widens(source, wanted)
     if not (assignable(source, wanted) or converts(source, wanted)):
         return True
-    if source.name in WHOLE and wanted.name in (*WHOLE, "decimal"):
+    if source.is_integer and (wanted.is_integer or wanted.name == "decimal"):
         return True
     if source.name == wanted.name == "decimal":
         return source.arguments[1] <= wanted.arguments[1]

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.engine.expressions import FLOATS, MEAN, WHOLE, Refused
+from trinity.engine.expressions import MEAN, Refused
 from trinity.spi import DataType
 
 EXACT_SUM: Final = "trinity_of_whole_numbers"
@@ -87,7 +87,7 @@ def _in_window(window: exp.Window, found: exp.Expr) -> exp.Expr:
 def _average(value: exp.Expr, kind: DataType) -> exp.Expr:
     """Return AVG as a sum divided by a count, computed in the type that Spark uses."""
     count = exp.Count(this=value.copy())
-    if kind.name in (*WHOLE, *FLOATS):
+    if kind.is_integer or kind.is_floating:
         return _unless_zero(count, exp.Div(this=_sum_of_doubles(value, kind), expression=count.copy()))
     if kind.name != "decimal":
         raise Refused(f"only Spark computes the average of {kind}")
@@ -102,7 +102,7 @@ def _average(value: exp.Expr, kind: DataType) -> exp.Expr:
 
 def _sum_of_doubles(value: exp.Expr, kind: DataType) -> exp.Expr:
     total = exp.Sum(this=exp.cast(value.copy(), "DOUBLE"))
-    total.meta[EXACT_SUM] = kind.name in WHOLE
+    total.meta[EXACT_SUM] = kind.is_integer
     return total
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.engine.expressions import (
-    FLOATS,
     VOID,
     Compiled,
     Refused,
@@ -156,7 +155,7 @@ def _with_one_zero(relation: Relation) -> Relation:
     """Return rows that DuckDB compares as Spark does: 0.0 replaces -0.0. Raises Refused for other types."""
     for column in relation.columns:
         as_one_value(column.type)
-    floats = [index for index, column in enumerate(relation.columns) if column.type.name in FLOATS]
+    floats = [index for index, column in enumerate(relation.columns) if column.type.is_floating]
     if not floats:
         return relation
     pages = relation.pages()
@@ -465,7 +464,7 @@ class _Groups:
             return known
         value = self.select._expression(tree, self.scope)
         as_one_value(value.type)
-        if value.type.name in FLOATS:  # 0.0 and -0.0 are one group, whose key is 0.0
+        if value.type.is_floating:  # groups of 0.0 and -0.0 are one, under 0.0
             value = replace(value, run=partial(_one_zero_of, value), column=False)
         kind, field = _result_type(value.type), new_field()
         self.inner.append((ScopeColumn(field, field, kind), value))
@@ -598,7 +597,7 @@ def _limited(tree: exp.Expr, found: Relation) -> Relation:
 
 def _result_type(kind: DataType) -> DataType:
     """Return the type of a column of a result, where CHAR and VARCHAR are strings."""
-    return DataType("string") if kind.name in ("char", "varchar") else kind
+    return DataType("string") if kind.has_length else kind
 
 
 def _column(column: ScopeColumn) -> exp.Expr:

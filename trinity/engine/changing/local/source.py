@@ -13,7 +13,7 @@ from sqlglot import exp
 from trinity.engine.changing.local.compiled import source_scope, target_field, target_scope
 from trinity.engine.changing.local.joined import Join
 from trinity.engine.changing.plan import Equality, StatementPlan
-from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded
+from trinity.engine.changing.source import FEW, SourceStatistics
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression, compile_predicate
 from trinity.engine.values.local.assignment import fitted_texts
@@ -73,11 +73,11 @@ def local_source(plan: StatementPlan, timezone: Callable[[], str]) -> LocalSourc
     join = Join.of(rows, on, also, kinds, once=program.deletes_matches)
     if plan.whole or not equalities:
         return LocalSource(rows.num_rows, columns=columns, equalities=equalities, join=join)
-    known = {name: column for name, column in values.items() if is_bounded(definition, name)}
+    known = {c: values[c] for c in values if parse_type(definition.column(c).type).is_ordered_in_statistics}
     few = 1 < rows.num_rows <= FEW and len(plan.splits.files) > 1
     return LocalSource(
         rows.num_rows,
-        {name: bounds for name, column in known.items() if (bounds := _bounds(column)) is not None},
+        {name: bounds for name, column in known.items() if (bounds := bounds_of(column)) is not None},
         {name: points for name, column in known.items() if few and (points := _points(column)) is not None},
         columns,
         equalities,
@@ -100,7 +100,8 @@ def _one_page(rows: pa.Table, columns: Sequence[ScopeColumn]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=[c.field for c in columns])
 
 
-def _bounds(values: pa.Array) -> tuple[Any, Any] | None:
+def bounds_of(values: pa.Array | pa.ChunkedArray) -> tuple[Any, Any] | None:
+    """Return the smallest and the largest value; None where there is none, or one that Python lacks."""
     try:
         found = pc.min_max(values).as_py()
     except (ValueError, OverflowError):  # Python has no dates before the year 1, nor after 9999
@@ -115,10 +116,6 @@ def _points(values: pa.Array) -> list[Any] | None:
         return None
 
 
-_WHOLE: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
-_TEXTS: Final = frozenset({"string", "char", "varchar"})
-
-
 @dataclass(frozen=True)
 class LocalEquality(Equality):
     """The value that ON requires of a target column, compiled over the source's rows."""
@@ -131,7 +128,7 @@ class LocalEquality(Equality):
         found, kind = self.value.evaluate(rows), parse_type(self.column.type)
         if kind.name == "char":
             return fitted_texts(found, kind)
-        return found.cast(pa.int64()) if kind.name in _WHOLE else found
+        return found.cast(pa.int64()) if kind.is_integer else found
 
 
 def compared(
@@ -149,8 +146,8 @@ def compared(
         if isinstance(value, NotLocal):
             continue
         own, given = parse_type(column.type), value.type
-        both = {own.name, given.name}
-        if own == given or both <= _WHOLE or both <= _TEXTS:
+        texts = own.is_text and given.is_text
+        if own == given or texts or (own.is_integer and given.is_integer):
             # blanks beyond the length of a VARCHAR are compared, and not stored
-            found[name] = LocalEquality(tree, own.name != "varchar", own == given or both <= _TEXTS, column, value)
+            found[name] = LocalEquality(tree, own.name != "varchar", own == given or texts, column, value)
     return found

@@ -183,7 +183,7 @@ class SparkAttempt(Attempt):
         definition, layout = self.plan.definition, self.plan.insert_layout
         if not definition.keyed:
             return not layout
-        texts = [k for k in layout if parse_type(definition.column(k).type).name in ("char", "varchar")]
+        texts = [k for k in layout if parse_type(definition.column(k).type).has_length]
         return not self.plan.key_changing_cases and not texts
 
     # -- EXPLAIN ------------------------------------------------------------------------------------------

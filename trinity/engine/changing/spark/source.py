@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trinity.engine.changing.plan import Equality, StatementPlan
-from trinity.engine.changing.source import FEW, SourceStatistics, is_bounded
+from trinity.engine.changing.source import FEW, SourceStatistics
 from trinity.engine.values.spark.assignment import check_assignable, types_of
 from trinity.spark.remote import is_remote
 from trinity.spark.texts import as_stored
 from trinity.spark.types import spark_type
 from trinity.spark_names import Column, DataFrame, F, StorageLevel
+from trinity.spi import INTEGERS, parse_type
 from trinity.spi import Column as TableColumn
-from trinity.spi import parse_type
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+_DIGITS: Final = dict(zip(INTEGERS, (3, 5, 10, 19), strict=True))
 """Integer type -> the number of decimal digits of its largest value."""
-_FITTING: Final = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
+_FITTING: Final = {"float": INTEGERS[:2], "double": (*INTEGERS[:3], "float")}
 """Floating-point type -> the types that it represents exactly."""
 
 
@@ -96,7 +96,7 @@ def _compared_type(condition: Any) -> str:
 
 def _determines(own: str, given: str, common: str) -> bool:
     """Return True when a comparison in a common type determines the value in the column's own type."""
-    if given != own and given.startswith("string"):  # several texts stand for one number or time
+    if given != own and given.startswith("string"):  # many texts mean one number or time
         return False
     if own == common:
         return True
@@ -149,8 +149,8 @@ def _examine(source: DataFrame, plan: StatementPlan, equalities: Mapping[str, Sp
     definition = plan.splits.definition
     values = {} if plan.whole else {c: e.value for c, e in equalities.items()}
     named = source.alias(plan.program.source_alias)
-    bounded = [c for c in values if is_bounded(definition, c)]
-    known = {c: _within_python(v) if definition.column(c).type == "date" else v for c, v in values.items()}
+    bounded = [c for c in values if parse_type(definition.column(c).type).is_ordered_in_statistics]
+    known = {c: bounding(v, definition.column(c)) for c, v in values.items()}
     wanted = [f(known[c]) for c in bounded for f in (F.min, F.max)]
     found = list(named.agg(F.count(F.lit(1)), *wanted).collect()[0])
     rows = int(found[0])
@@ -161,10 +161,15 @@ def _examine(source: DataFrame, plan: StatementPlan, equalities: Mapping[str, Sp
     return SparkSource(rows, {c: b for c, b in bounds.items() if b[0] is not None}, points, joined)
 
 
-def _within_python(day: Column) -> Column:
-    """Return a date, or the nearest one of the years 1 to 9999: Python has no other years, nor have files' bounds."""
+def bounding(value: Column, column: TableColumn) -> Column:
+    """Return a value for bounds: a date of the years 1 to 9999, for Python has no other years, nor have files' bounds.
+
+    Another date becomes the nearest one.
+    """
+    if column.type != "date":
+        return value
     first, last = F.expr("DATE '0001-01-01'"), F.expr("DATE '9999-12-31'")
-    return F.when(day < first, first).when(day > last, last).otherwise(day)
+    return F.when(value < first, first).when(value > last, last).otherwise(value)
 
 
 def _points(values: DataFrame) -> dict[str, list[Any]]:

@@ -106,7 +106,7 @@ class SparkExecutor:
         """Leave out the rows of unwanted keys, by the key filter and by ``keys``."""
         if key_filter is not None:
             definition = key_filter.definition
-            rows = with_char(rows, map(definition.column, definition.primary_key)).where(key_filter.text)
+            rows = with_char(rows, map(definition.column, definition.primary_key)).where(key_filter.spark_text)
         if self.keys is not None:
             keys = F.broadcast(self.keys) if self.few else self.keys
             rows = rows.join(keys, self.keys.columns, "left_semi").select(*map(quoted, rows.columns))

@@ -15,7 +15,7 @@ from trinity.engine.reading.spark.row_arrival import POSITION_BITS
 from trinity.hidden import FOLD_ORDER
 from trinity.merge.spec import MergeSpec, SequenceGroup
 from trinity.merge.sql.groups import takes_part
-from trinity.spi import DataFile, SplitSource
+from trinity.spi import INTEGERS, DataFile, SplitSource
 from trinity.syntax.quoting import quoted
 
 _BITS: Final = 63
@@ -25,7 +25,7 @@ _MARGIN: Final = 1000
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _NUMBERS: Final = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "CAST({} AS BIGINT)"),
+    **dict.fromkeys(INTEGERS, "CAST({} AS BIGINT)"),
     "date": "CAST(unix_date({}) AS BIGINT)",
     "timestamp": "unix_micros({})",
 }
@@ -53,7 +53,7 @@ def _packed(group: SequenceGroup, splits: SplitSource, log: list[DataFile]) -> s
     row_bits, file_bits = max(f.rows for f in log).bit_length(), (len(log) + 1).bit_length()
     if len(known) < len(parts) or sum(bits for _, bits in known) + row_bits + file_bits > _BITS:
         return None
-    fold_order = f"({FOLD_ORDER} + {1 << POSITION_BITS}L)"  # the fold order of base rows is -1
+    fold_order = f"({FOLD_ORDER} + {1 << POSITION_BITS}L)"  # that of base rows is -1
     in_file = f"({fold_order} & {(1 << row_bits) - 1}L)"
     packed = "0L"
     for value, bits in (*known, (f"shiftright({fold_order}, {POSITION_BITS})", file_bits), (in_file, row_bits)):

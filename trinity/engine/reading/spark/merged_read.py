@@ -42,9 +42,9 @@ def merged_plan(spark: SparkSession, splits: SplitSource, where: Where | None, *
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
     """Return the rows of :func:`merged_read` that match a predicate; all without one. Raises as ``Table.to_df``."""
-    with _checked_predicate(session, where) as where:
+    with _checked_predicate(session, where):
         rows = merged_read(session.spark, splits, where)
-        return analysed(rows.where(where) if where else rows)
+        return analysed(rows.where(with_plain_comparisons(where)) if where else rows)
 
 
 def planned_read(session: Host, plan: ReadPlan) -> DataFrame:
@@ -55,17 +55,17 @@ def planned_read(session: Host, plan: ReadPlan) -> DataFrame:
 
 def planned(session: Host, splits: SplitSource, where: str) -> ReadPlan:
     """Return the plan of :func:`filtered_read`; nothing is read. Raises as that does."""
-    with _checked_predicate(session, where) as compared:
-        return merged_plan(session.spark, splits, compared)
+    with _checked_predicate(session, where):
+        return merged_plan(session.spark, splits, where)
 
 
 @contextmanager
-def _checked_predicate(session: Host, where: str | None) -> Iterator[str | None]:
-    """Check what a user's predicate reads, yield it with plain comparisons, and raise Spark's errors as Trinity's."""
+def _checked_predicate(session: Host, where: str | None) -> Iterator[None]:
+    """Check what a user's predicate reads, and raise Spark's errors as Trinity's."""
     from trinity.calls import spark_errors
     from trinity.engine.sql_permissions import guard_predicate
 
     with pinned(session.spark), spark_errors():
         if where is not None:
             guard_predicate(session, where)
-        yield with_plain_comparisons(where) if where else where
+        yield

@@ -1,4 +1,4 @@
-"""Spark SQL in the dialects of merge views: sqlglot's translation, and rules for what sqlglot does not translate.
+"""Spark SQL in the dialects of merge views: sqlglot's translation, and what it does not know.
 
 Each rule changes one kind of node of the tree, and says what is different in DuckDB.
 """
@@ -8,25 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.parsers.spark import SparkParser
 
-
-class _Parser(SparkParser):
-    STRICT_CAST = True
-    """A CAST of a value that does not fit is an error, as in Spark's ANSI mode, and not NULL."""
-
-
-class _Spark(Spark):
-    Parser = _Parser
+from trinity.syntax.strict_casts import with_strict_casts
 
 
 def translated(text: str, dialect: str) -> str:
     """Return a Spark query in another dialect, laid out."""
-    tree = sqlglot.parse_one(text, dialect=_Spark)
-    # from the leaves up, since a rule may move the nodes below its own
+    tree = with_strict_casts(text)
+    # from the leaves up: a rule may move what is below its node
     for node in reversed(list(tree.walk())):
         rule = _RULES.get(type(node))
         if rule is not None:

@@ -15,9 +15,6 @@ from trinity.engine.values.store_assignment import narrows, only_widens, refusal
 from trinity.engine.writing.casts import cast_array, converts, fitted
 from trinity.spi import Column, DataType, parse_type
 
-_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
-_FLOATS: Final = ("float", "double")
-_TEXTS: Final = ("string", "char", "varchar")
 _DIGITS: Final = 76
 """Most digits of Arrow's widest DECIMAL."""
 _Cast = Callable[[pa.Array], pa.Array]
@@ -69,23 +66,20 @@ def assignment(source: DataType, column: Column, table: str, where: str) -> Assi
         return Assignment(lambda values: values, None)
     if not converts(source, wanted):
         refuse_unassignable(source, column, table, where)
-        if source.name in _TEXTS:
+        if source.is_text:
             return Assignment(lambda values: fitted_texts(values, wanted), None)
     if source.nested and only_widens(source, wanted):
         kind = wanted.to_arrow()
         return Assignment(lambda values: cast_array(values, kind, f"column '{column.name}'", "UTC"), None)
-    cast = _number(source, wanted) if {source.name, wanted.name}.isdisjoint(_OTHERS) else None
-    if cast is None or source.nested or wanted.nested:
+    cast = _number(source, wanted) if source.is_number and wanted.is_number else None
+    if cast is None:
         return NotLocal(f"only Spark stores {source} in column '{column.name}', which is {wanted}")
     return Assignment(cast, too_large(column, table, where) if narrows(source, wanted) else None)
 
 
-_OTHERS: Final = frozenset({"date", "timestamp", "timestamp_ntz", "time", "boolean", "binary", *_TEXTS})
-
-
 def fitted_texts(values: pa.Array, kind: DataType) -> pa.Array:
     """Return texts as a column of a type stores them; one that is too long stays, so that the sink refuses it (K2)."""
-    if kind.name not in ("char", "varchar"):
+    if not kind.has_length:
         return values
     fits = pc.less_equal(pc.utf8_length(pc.utf8_rtrim(values, " ")), kind.arguments[0])
     return pc.if_else(fits, fitted(values, kind), values)
@@ -94,12 +88,12 @@ def fitted_texts(values: pa.Array, kind: DataType) -> pa.Array:
 def _number(source: DataType, wanted: DataType) -> _Cast | None:
     """Return the conversion between two types of numbers; None for a conversion that only Spark makes."""
     target = wanted.to_arrow()
-    if source.name in _WHOLE and wanted.name in _WHOLE:
+    if source.is_integer and wanted.is_integer:
         return lambda values: _within(values, target)
-    if source.name in _FLOATS or wanted.name in _FLOATS:
+    if source.is_floating or wanted.is_floating:
         if source.name == "decimal":
             return lambda values: cast_array(values, target, "", "UTC")
-        return (lambda values: values.cast(target, safe=False)) if wanted.name in _FLOATS else None
+        return (lambda values: values.cast(target, safe=False)) if wanted.is_floating else None
     if wanted.name == "decimal":
         return lambda values: _rounded_to_decimal(values, target)
     return lambda values: _within(pc.trunc(values).cast(pa.decimal128(38, 0)), target)

@@ -175,13 +175,13 @@ def _stores_same_values(array: pa.Array, column: Column) -> bool:
     if pa.types.is_null(array.type):
         return True
     source, target = parse_type(type_text(array.type)), parse_type(column.type)
-    if not converts(source, target) or {source.name, target.name} == {"timestamp", "timestamp_ntz"}:
+    if not converts(source, target) or (source.is_timestamp and target.is_timestamp):
         return True
     if pa.types.is_integer(array.type):
         digits = {"float": 24, "double": 53}.get(target.name)
         return digits is None or _fits_bound(array, 2**digits)
     if pa.types.is_floating(array.type):
-        return target.name in ("float", "double")
+        return target.is_floating
     if pa.types.is_decimal(array.type):
         return target.name == "decimal" and source.arguments[1] <= target.arguments[1]
     return False

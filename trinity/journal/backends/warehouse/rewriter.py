@@ -20,9 +20,9 @@ from trinity.journal.binding import generate_sql
 from trinity.journal.ddl import rewrite_ddl
 from trinity.journal.merges import key_of_source, listed_values, source_name
 from trinity.journal.refusals import check_unread, mentions, words_of
-from trinity.journal.rewrite import parsed
 from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalModel, JournalTable
+from trinity.syntax.as_written import parsed
 from trinity.syntax.parameters import number
 
 
