@@ -12,7 +12,7 @@ import trinity
 from tests.support.files_of_others import ENGINES, play, shown
 from tests.support.foreign import shown as shown_by_spark
 from trinity import Table, TrinityError
-from trinity.engine.reading.plan import LEAST_ROWS
+from trinity.engine.reading.hidden_rows import LEAST_ROWS
 
 pytestmark = pytest.mark.inner
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.support.bucket_lake import BucketLake
 from tests.support.budgets import BUDGET, QUICK
 from tests.support.without_spark import run_without_spark
-from trinity.engine.reading.plan import LEAST_ROWS
+from trinity.engine.reading.hidden_rows import LEAST_ROWS
 from trinity_conformance import Column, History, Shape, connectors, run_check
 from trinity_conformance.playing.meanwhile import MEANWHILE
 from trinity_conformance.playing.sink_checks import SINK_CHECKS

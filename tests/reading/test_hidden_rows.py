@@ -26,9 +26,9 @@ from trinity import Column
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.data_files import bitmap_of
 from trinity.engine.reading.files import bucket_types
-from trinity.engine.reading.hidden_rows import hidden_rows
+from trinity.engine.reading.hidden_rows import PositionReadState, hidden_rows
 from trinity.engine.reading.local.executor import LocalExecutor
-from trinity.engine.reading.plan import PositionReadState, ReadStrategy, plan_read
+from trinity.engine.reading.plan import ReadStrategy, plan_read
 from trinity.engine.reading.search import FEW_FILES
 from trinity.engine.reading.spark import executor
 from trinity.engine.reading.spark_hash import buckets_of
@@ -153,7 +153,6 @@ def check_hidden_rows(drawn: Drawn, master: str) -> None:
         for commits in drawn.reads:  # each search continues from the previous result
             version = _until(whole, log[:commits])
             state = PositionReadState.of(version, merge_spec(whole.definition))
-            assert isinstance(state, PositionReadState)
             keys, places = _asked(drawn, version)
             some = state.of_keys(keys, [f for f in version.files if any(f.path == path for path, _ in places)])
             found = hidden_rows(some, spark.search)

@@ -13,7 +13,7 @@ from pyspark.errors import PythonException
 
 from trinity import Session, Table, TrinityError
 from trinity.engine.reading import hidden_rows, plan
-from trinity.engine.reading.plan import LEAST_ROWS, MOST_LOOKED_AT
+from trinity.engine.reading.hidden_rows import LEAST_ROWS, MOST_LOOKED_AT
 from trinity.engine.reading.search import Search
 from trinity.engine.reading.spark import executor
 from trinity.merge.kernels.keys import Keys

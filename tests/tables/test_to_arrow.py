@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.support.counting import counted
 from trinity import Column, Session, Table, TrinityError
-from trinity.engine.reading.plan import plan_read
+from trinity.engine.reading.plan import FoldPlan, plan_read
 
 pytestmark = pytest.mark.inner
 
@@ -162,6 +163,18 @@ def test_base_sidecar_and_log_are_folded_by_column(session: Session, tiered_fmt:
     table.compact("resolve")
     put(range(35, 45), "+I", 8, 3)
     assert in_process(table) == of_spark(table)
+
+
+def test_what_this_process_leaves_to_spark_is_planned_once(session: Session) -> None:
+    table = session.create_table("parquet.default.t", [Column("k", "int"), Column("v", "string")], primary_key=["k"])
+    table.upsert(pa.table({"k": pa.array([1, 2], pa.int32()), "v": ["a", "b"]}))
+    where = "hash(k) = hash(2)"
+    with counted(FoldPlan, "of") as planned:
+        assert table.to_arrow(where=where).column("v").to_pylist() == ["b"]
+    assert planned.total() == 1
+    with counted(FoldPlan, "of") as planned:
+        assert "only Spark evaluates 'HASH(k)'" in table.explain(where=where)
+    assert planned.total() == 1
 
 
 def test_no_jvm_is_started(tmp_path: Path) -> None:

@@ -115,6 +115,15 @@ def runs_alone(session: Host) -> bool:
     return session.engine == "local"
 
 
+def works_in_process(session: Host, *, arrow: bool = False) -> bool:
+    """Return True where the work is this process's in any case: alone, or as all of Spark. ``arrow`` as before."""
+    if isinstance(who_executes(session, arrow=arrow), ThisProcess):
+        return True
+    from trinity.spark.remote import runs_in_process
+
+    return runs_in_process(session.spark)
+
+
 def refuse_alone(session: Host, what: str, why_not: Callable[[], NotLocal | None]) -> None:
     """Refuse work before it begins, in a session that executes alone and cannot do it. Arguments as of :func:`execute`.
 

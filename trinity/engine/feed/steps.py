@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from trinity.engine.feed.interval import Interval
-from trinity.engine.reading.plan import order_is_lost
+from trinity.engine.reading.files import order_is_lost
 from trinity.errors import TrinityError
 from trinity.spi import CommitOperation, DataFile, Deletes, HistoryEntry, SplitSource, Tier
 from trinity.target import Target

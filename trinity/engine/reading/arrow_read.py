@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -12,12 +13,15 @@ from trinity.calls import spark_errors, translated
 from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.selection import to_user_columns
-from trinity.engine.reading.plan import ReadPlan, plan_read
+from trinity.engine.reading.plan import ReadPlan, plan_read, session_plan
 from trinity.errors import TrinityError
 from trinity.spi import Column, SplitSource
 from trinity.storage.parquet_files import OldDays
 from trinity.syntax.quoting import quoted
 from trinity.target import Host
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 T = TypeVar("T")
 
@@ -71,15 +75,20 @@ def _executed(
         raise TrinityError("INVALID_ARGUMENTS", f"limit={limit} is less than 0.")
     wanted = _selected_columns(splits, columns)
 
+    @cache
+    def plan(spark: SparkSession | None) -> ReadPlan:
+        """Plan once; again only for a Spark that was started since, since its time zone may be another."""
+        return session_plan(session, splits, where, arrow=True)
+
     def result(pages: Iterator[pa.RecordBatch]) -> T | NotLocal:
         return taken(_schema(wanted), pages if limit is None else _at_most(pages, limit))
 
     def here(_: ThisProcess) -> T | NotLocal:
-        pages = LocalExecutor(wanted).rows(_plan(session, splits, where))
+        pages = LocalExecutor(wanted).rows(plan(session.running_spark))
         return pages if isinstance(pages, NotLocal) else result(pages)
 
     def by_spark() -> T:
-        found = result(_by_spark(session, splits, wanted, where, limit))
+        found = result(_by_spark(session, plan, wanted, where, limit))
         assert not isinstance(found, NotLocal)
         return found
 
@@ -111,19 +120,19 @@ def _counted_by_spark(session: Host, plan: ReadPlan) -> int:
     from trinity.engine.reading.spark.merged_read import planned_read
 
     with spark_errors():
-        return planned_read(session, plan).count()
-
-
-def _plan(session: Host, splits: SplitSource, where: str | None) -> ReadPlan:
-    return plan_read(splits, where, timezone=lambda: session.timezone, looks_keys_up=True)
+        return planned_read(session, lambda _: plan).count()
 
 
 def _by_spark(
-    session: Host, splits: SplitSource, columns: Sequence[Column], where: str | None, limit: int | None
+    session: Host,
+    plan: Callable[[SparkSession], ReadPlan],
+    columns: Sequence[Column],
+    where: str | None,
+    limit: int | None,
 ) -> Iterator[pa.RecordBatch]:
-    from trinity.engine.reading.spark.merged_read import filtered_read
+    from trinity.engine.reading.spark.merged_read import planned_read
 
-    rows = filtered_read(session, splits, where).select(*[quoted(c.name) for c in columns])
+    rows = planned_read(session, plan, where).select(*[quoted(c.name) for c in columns])
     with spark_errors():
         found = (rows if limit is None else rows.limit(limit)).toArrow()
     return (to_user_columns(page, columns) for page in found.to_batches())

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trinity.engine.executes import NotLocal, ThisProcess, execute, who_executes
+from trinity.engine.executes import NotLocal, execute, who_executes
 from trinity.engine.reading.files import tiers
-from trinity.engine.reading.plan import ReadPlan, plan_read
+from trinity.engine.reading.plan import ReadPlan, session_plan
 from trinity.spi import DataFile, SplitSource
 from trinity.target import Host
 
 
 def explained_read(session: Host, splits: SplitSource, where: str | None) -> str:
     """Return the plan of a merged read in words, for :meth:`trinity.Table.explain`. Raises as that does."""
-    plan = plan_read(splits) if where is None else _plan(session, splits, where)
+    plan = session_plan(session, splits, where)
+    if where is not None:
+        execute(
+            session,
+            f"The predicate ({where})",
+            lambda _: plan.unread,
+            lambda: _check_by_spark(session, where),
+        )
     return in_words(plan, _executor_in(session, plan))
+
+
+def _check_by_spark(session: Host, where: str) -> None:
+    from trinity.engine.reading.spark.merged_read import check_predicate
+
+    check_predicate(session, where)
 
 
 def _executor_in(session: Host, plan: ReadPlan) -> str:
@@ -24,20 +37,6 @@ def _executor_in(session: Host, plan: ReadPlan) -> str:
     if process.alone:
         return "this process" if refused is None else f"none, since this needs Spark: {refused.reason}"
     return _executor(refused)
-
-
-def _plan(session: Host, splits: SplitSource, where: str) -> ReadPlan:
-    def local(_: ThisProcess) -> ReadPlan | NotLocal:
-        plan = plan_read(splits, where, timezone=lambda: session.timezone, looks_keys_up=True)
-        refused = plan.predicate.compiled if plan.predicate else plan.not_local
-        return refused if isinstance(refused, NotLocal) else plan
-
-    def by_spark() -> ReadPlan:
-        from trinity.engine.reading.spark.merged_read import planned
-
-        return planned(session, splits, where)
-
-    return execute(session, f"The predicate ({where})", local, by_spark)
 
 
 def in_words(plan: ReadPlan, executor: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""The files of a version: tiers, the buckets of a compacted base, and pruning of files without a wanted row (L9).
+"""The files of a version: tiers, who wrote them, the buckets of a compacted base, and those without a wanted row (L9).
 
 In a bucket there is one sorted file. A file is left out where its partition, its bucket or its statistics show that no
 row of it can meet a predicate.
@@ -6,7 +6,7 @@ row of it can meet a predicate.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +15,30 @@ from trinity.depth import deep_recursion
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.spark_hash import buckets_of
-from trinity.spi import DataFile, TableDefinition, Tier, parse_type
+from trinity.spi import DataFile, Origin, SplitSource, TableDefinition, Tier, parse_type
 
 
 def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
     """Return (base files, log files)."""
     return [f for f in files if f.tier is Tier.BASE], [f for f in files if f.tier is Tier.LOG]
+
+
+def are_own(files: Iterable[DataFile]) -> bool:
+    """Return True for files that Trinity wrote."""
+    return all(f.origin is Origin.OWN for f in files)
+
+
+def why_not_files(splits: SplitSource) -> NotLocal | None:
+    """Return why this process cannot read the files of a version one by one; None when it can."""
+    if splits.native is None or splits.native.not_local is None:
+        return None
+    return NotLocal(splits.native.not_local)
+
+
+def order_is_lost(splits: SplitSource) -> bool:
+    """Return True when files alone do not tell the order of rows, and stamps of the rows do (L3)."""
+    lost = (Origin.REWRITTEN, Origin.UNSURE)
+    return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
 
 
 def bucket_types(definition: TableDefinition) -> str:

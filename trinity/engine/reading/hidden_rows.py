@@ -1,25 +1,166 @@
 """The rows that a merged read leaves out by their positions. They are found once and cached, so that a read is a scan.
 
-A file never changes, and a superseded row stays superseded while commits only append. So the hidden rows of a version
-are also hidden in the next one, for which only the keys of its new files are looked up.
+A hidden row is a stored row that no merged read shows, since it wins no key or deletes the row. A file never changes,
+and a superseded row stays superseded while commits only append. So the hidden rows of a version are also hidden in the
+next one, for which only the keys of its new files are looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from trinity.engine.reading.files import may_share_keys, split_buckets_and_runs, well_bucketed
-from trinity.engine.reading.plan import PositionReadState, forget_positions
+from trinity.engine.reading.files import may_share_keys, order_is_lost, split_buckets_and_runs, tiers, well_bucketed
 from trinity.engine.reading.row_arrival import RowArrival
 from trinity.engine.reading.search import LOG, SIDECAR, Search, SearchedFile, decode_bitmaps, forget_columns
+from trinity.limits import Limit
 from trinity.merge.kernels.keys import Keys
+from trinity.merge.spec import MergeSpec
+from trinity.spi import STAMP, DataFile, Deletes, SplitSource
+from trinity.storage import Cache, Location
+
+LEAST_ROWS: Final = Limit(10_000)
+"""Number of base rows from which on a search costs less than the join that it replaces."""
+_MOST_FILES: Final = 256
+"""Most unsearched files of the log that Spark searches: each of its tasks opens all of them."""
+MOST_LOOKED_AT: Final = Limit(8_000_000)
+"""Most base rows whose keys and ordering are read from a disk faster than Spark folds a few keys: some hundred MB."""
+_REMEMBERED_BYTES: Final = 256 * 1024 * 1024
+"""Most bytes of cached bitmaps, of all tables together."""
 
 RunSearch: TypeAlias = Callable[[Search, str], list[bytes] | None]
 """(search, name of the table, for messages) -> the search's fragments; None when it fails."""
+
+
+def searched_columns(splits: SplitSource, spec: MergeSpec) -> pa.Schema:
+    """Return the stored columns by which whole rows are folded: key, ordering, marks of deletion, and needed stamps."""
+    needed = (*spec.sidecar_columns, *([STAMP] if order_is_lost(splits) else []))
+    return pa.schema([splits.storage.field(name) for name in needed if name in splits.storage.names])
+
+
+_File = tuple[str, Deletes | None]
+
+
+@dataclass(frozen=True)
+class _VersionFingerprint:
+    """All that the merged rows of a version depend on: two versions with equal fingerprints have equal merged rows.
+
+    Attributes:
+        storage: key, ordering columns and marks of deletion as they are stored.
+        base: the files of base and sidecar.
+        log: the files of the log in arrival order.
+    """
+
+    spec: MergeSpec
+    storage: pa.Schema
+    base: frozenset[_File]
+    log: tuple[_File, ...]
+
+    @classmethod
+    def of(
+        cls, splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]
+    ) -> _VersionFingerprint:
+        stands = frozenset((f.path, f.deletes) for f in (*base, *splits.sidecar))
+        return cls(spec, searched_columns(splits, spec), stands, tuple((f.path, f.deletes) for f in log))
+
+    def is_prefix_of(self, other: _VersionFingerprint) -> bool:
+        """Return True when ``other`` is this version, or this version with further appends."""
+        same = (self.spec, self.base) == (other.spec, other.base) and self.storage.equals(other.storage)
+        return same and other.log[: len(self.log)] == self.log
+
+
+@dataclass(frozen=True)
+class _CachedHiddenRows:
+    version: _VersionFingerprint
+    hidden: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def _bytes(cached: _CachedHiddenRows) -> int:
+    return sum(words.nbytes for words in cached.hidden.values())
+
+
+_memory: Final[Cache[tuple[str, str], _CachedHiddenRows]] = Cache(_REMEMBERED_BYTES, _bytes)
+
+
+@dataclass(frozen=True)
+class PositionReadState:
+    """A version whose hidden rows can be left out by their positions, and those of its hidden rows that are known.
+
+    Attributes:
+        earlier: the part of the log that has been searched, in arrival order.
+        later: the part of the log after it, which has not been searched.
+        known: path of a file -> the bitmap of its hidden rows that are known.
+        only: the keys that are read; None for all.
+    """
+
+    splits: SplitSource
+    version: _VersionFingerprint
+    base: Sequence[DataFile]
+    earlier: Sequence[DataFile]
+    later: Sequence[DataFile]
+    known: Mapping[str, np.ndarray]
+    only: pa.Table | None = None
+
+    @classmethod
+    def of(cls, splits: SplitSource, spec: MergeSpec, *, remembered: bool = True) -> PositionReadState:
+        """Return the state of a version with a log.
+
+        If ``remembered``, the hidden rows in the cache are known, else none.
+        """
+        base, log = tiers(splits.files)
+        log = splits.in_arrival_order(log)
+        version = _VersionFingerprint.of(splits, spec, base, log)
+        stays = splits.native is None or splits.native.files_stay
+        # where stamps order the rows, a row of a later commit may have arrived before rows that are in the cache
+        cached = _memory.peek(_table(splits)) if remembered and stays and not order_is_lost(splits) else None
+        if cached is None or not cached.version.is_prefix_of(version):
+            return cls(splits, version, base, (), log, {})
+        middle = len(cached.version.log)
+        return cls(splits, version, base, log[:middle], log[middle:], cached.hidden)
+
+    def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
+        """Return the state of a read of these keys alone; ``files`` hold all rows of the keys.
+
+        Keys with NULL are dropped: they match no row (K1).
+        """
+        paths = {f.path for f in files}
+        base, earlier, later = ([f for f in part if f.path in paths] for part in (self.base, self.earlier, self.later))
+        return replace(self, base=base, earlier=earlier, later=later, only=keys.drop_null())
+
+    @property
+    def is_known(self) -> bool:
+        """True when the whole log has been searched."""
+        return not self.later
+
+    @property
+    def beats_a_join(self) -> bool:
+        """True when the base is so large that a search costs less than the join that it avoids."""
+        return sum(f.rows for f in self.base) >= LEAST_ROWS.value
+
+    @property
+    def is_soon_opened(self) -> bool:
+        """True when the unsearched files are few enough for every Spark task to open all of them."""
+        return len(self.later) <= _MOST_FILES
+
+    @property
+    def is_soon_read(self) -> bool:
+        """True when reading key and ordering columns of the base is faster than a join with the keys."""
+        return sum(f.rows for f in self.base) <= MOST_LOOKED_AT.value and all(
+            Location.of(f.path).on_disk for f in self.base
+        )
+
+    def remember(self, hidden: Mapping[str, np.ndarray]) -> None:
+        """Remember the hidden rows of the version, unless only some keys were read."""
+        if self.only is None:
+            _memory.put(_table(self.splits), _CachedHiddenRows(self.version, hidden))
+
+
+def _table(splits: SplitSource) -> tuple[str, str]:
+    return splits.definition.full_name, splits.definition.id
 
 
 def hidden_rows(state: PositionReadState, run: RunSearch) -> Mapping[str, np.ndarray] | None:
@@ -79,5 +220,5 @@ def _united_bitmaps(known: Mapping[str, np.ndarray], found: Mapping[str, np.ndar
 
 def forget() -> None:
     """Empty the caches of hidden rows and of columns, so that every table is read as if for the first time."""
-    forget_positions()
+    _memory.drop(lambda _: True)
     forget_columns()

@@ -1,28 +1,25 @@
-"""The plan of a merged read: chosen once, by statistics alone, and followed by every executor.
+"""The plan of a merged read: chosen once, by statistics and what is known of hidden rows, and followed by any executor.
 
 The plan is executed by Spark (:mod:`trinity.engine.reading.spark`), or by this process without Spark
-(:mod:`trinity.engine.reading.local`), where :attr:`ReadPlan.not_local` is None. A read by position leaves hidden rows
-out by their positions: stored rows that no merged read shows, since they win no key or delete the row.
+(:mod:`trinity.engine.reading.local`), where :attr:`ReadPlan.not_local` is None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-import numpy as np
-import pyarrow as pa
-
-from trinity.engine.executes import NotLocal
-from trinity.engine.reading.files import prune, split_buckets_and_runs, tiers, well_bucketed
+from trinity.engine.executes import NotLocal, works_in_process
+from trinity.engine.reading.files import are_own, prune, split_buckets_and_runs, tiers, well_bucketed, why_not_files
+from trinity.engine.reading.hidden_rows import PositionReadState
 from trinity.engine.reading.predicate import Predicate, Where
 from trinity.limits import Limit
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.spec import MergeSpec, merge_spec
-from trinity.spi import STAMP, DataFile, Deletes, Origin, SplitSource, Tier
-from trinity.storage import Cache, Location
+from trinity.spi import DataFile, SplitSource
+from trinity.target import Host
 
 _MOST_LOG: Final = 4_000_000
 """Most rows of the log whose key and ordering columns each task holds: some hundred MB."""
@@ -55,174 +52,6 @@ def _why_not_so_long(log: Sequence[DataFile]) -> NotLocal | None:
     if sum(f.rows for f in log) <= _MOST_LOG:
         return None
     return NotLocal(f"its log has more than {_MOST_LOG:,} rows (compact('full') folds them)")
-
-
-def why_not_files(splits: SplitSource) -> NotLocal | None:
-    """Return why this process cannot read the files of a version one by one; None when it can."""
-    if splits.native is None or splits.native.not_local is None:
-        return None
-    return NotLocal(splits.native.not_local)
-
-
-def are_own(files: Iterable[DataFile]) -> bool:
-    """Return True for files that Trinity wrote."""
-    return all(f.origin is Origin.OWN for f in files)
-
-
-def order_is_lost(splits: SplitSource) -> bool:
-    """Return True when files alone do not tell the order of rows, and stamps of the rows do (L3)."""
-    lost = (Origin.REWRITTEN, Origin.UNSURE)
-    return splits.definition.stamped and any(f.tier is Tier.LOG and f.origin in lost for f in splits.files)
-
-
-def searched_columns(splits: SplitSource, spec: MergeSpec) -> pa.Schema:
-    """Return the stored columns by which whole rows are folded: key, ordering, marks of deletion, and needed stamps."""
-    needed = (*spec.sidecar_columns, *([STAMP] if order_is_lost(splits) else []))
-    return pa.schema([splits.storage.field(name) for name in needed if name in splits.storage.names])
-
-
-LEAST_ROWS: Final = Limit(10_000)
-"""Number of base rows from which on a search costs less than the join that it replaces."""
-_MOST_FILES: Final = 256
-"""Most unsearched files of the log that Spark searches: each of its tasks opens all of them."""
-MOST_LOOKED_AT: Final = Limit(8_000_000)
-"""Most base rows whose keys and ordering are read from a disk faster than Spark folds a few keys: some hundred MB."""
-_REMEMBERED_BYTES: Final = 256 * 1024 * 1024
-"""Most bytes of cached bitmaps, of all tables together."""
-
-_File = tuple[str, Deletes | None]
-
-
-@dataclass(frozen=True)
-class _VersionFingerprint:
-    """All that the merged rows of a version depend on: two versions with equal fingerprints have equal merged rows.
-
-    Attributes:
-        storage: key, ordering columns and marks of deletion as they are stored.
-        base: the files of base and sidecar.
-        log: the files of the log in arrival order.
-    """
-
-    spec: MergeSpec
-    storage: pa.Schema
-    base: frozenset[_File]
-    log: tuple[_File, ...]
-
-    @classmethod
-    def of(
-        cls, splits: SplitSource, spec: MergeSpec, base: Sequence[DataFile], log: Sequence[DataFile]
-    ) -> _VersionFingerprint:
-        stands = frozenset((f.path, f.deletes) for f in (*base, *splits.sidecar))
-        return cls(spec, searched_columns(splits, spec), stands, tuple((f.path, f.deletes) for f in log))
-
-    def is_prefix_of(self, other: _VersionFingerprint) -> bool:
-        """Return True when ``other`` is this version, or this version with further appends."""
-        same = (self.spec, self.base) == (other.spec, other.base) and self.storage.equals(other.storage)
-        return same and other.log[: len(self.log)] == self.log
-
-
-@dataclass(frozen=True)
-class _CachedHiddenRows:
-    version: _VersionFingerprint
-    hidden: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-
-def _bytes(cached: _CachedHiddenRows) -> int:
-    return sum(words.nbytes for words in cached.hidden.values())
-
-
-_memory: Final[Cache[tuple[str, str], _CachedHiddenRows]] = Cache(_REMEMBERED_BYTES, _bytes)
-
-
-@dataclass(frozen=True)
-class PositionReadState:
-    """A version whose hidden rows can be left out by their positions, and those of its hidden rows that are known.
-
-    Attributes:
-        earlier: the part of the log that has been searched, in arrival order.
-        later: the part of the log after it, which has not been searched.
-        known: path of a file -> the bitmap of its hidden rows that are known.
-        only: the keys that are read; None for all.
-    """
-
-    splits: SplitSource
-    version: _VersionFingerprint
-    base: Sequence[DataFile]
-    earlier: Sequence[DataFile]
-    later: Sequence[DataFile]
-    known: Mapping[str, np.ndarray]
-    only: pa.Table | None = None
-
-    @classmethod
-    def of(cls, splits: SplitSource, spec: MergeSpec, *, remembered: bool = True) -> PositionReadState | NotLocal:
-        """Return the state of a version with a log, or why hidden rows cannot be left out by their positions.
-
-        If ``remembered``, the hidden rows in the cache are known, else none.
-        """
-        base, log = tiers(splits.files)
-        if (why := why_not_by_position(splits, spec, base, log)) is not None:
-            return why
-        log = splits.in_arrival_order(log)
-        version = _VersionFingerprint.of(splits, spec, base, log)
-        stays = splits.native is None or splits.native.files_stay
-        # where stamps order the rows, a row of a later commit may have arrived before rows that are in the cache
-        cached = _memory.peek(_table(splits)) if remembered and stays and not order_is_lost(splits) else None
-        if cached is None or not cached.version.is_prefix_of(version):
-            return cls(splits, version, base, (), log, {})
-        middle = len(cached.version.log)
-        return cls(splits, version, base, log[:middle], log[middle:], cached.hidden)
-
-    def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
-        """Return the state of a read of these keys alone; ``files`` hold all rows of the keys.
-
-        Keys with NULL are dropped: they match no row (K1).
-        """
-        paths = {f.path for f in files}
-        base, earlier, later = ([f for f in part if f.path in paths] for part in (self.base, self.earlier, self.later))
-        return replace(self, base=base, earlier=earlier, later=later, only=keys.drop_null())
-
-    @property
-    def is_known(self) -> bool:
-        """True when the whole log has been searched."""
-        return not self.later
-
-    @property
-    def beats_a_join(self) -> bool:
-        """True when the base is so large that a search costs less than the join that it avoids."""
-        return sum(f.rows for f in self.base) >= LEAST_ROWS.value
-
-    @property
-    def is_soon_opened(self) -> bool:
-        """True when the unsearched files are few enough for every Spark task to open all of them."""
-        return len(self.later) <= _MOST_FILES
-
-    @property
-    def why_not_searched(self) -> NotLocal | None:
-        """Why a search of the unsearched files would not pay; None where it pays."""
-        if self.only is not None and not self._is_soon_read:
-            return NotLocal("its base is too large, or too far away, for a look at a few keys")
-        return None
-
-    @property
-    def _is_soon_read(self) -> bool:
-        """True when reading key and ordering columns of the base is faster than a join with the keys."""
-        return sum(f.rows for f in self.base) <= MOST_LOOKED_AT.value and all(
-            Location.of(f.path).on_disk for f in self.base
-        )
-
-    def remember(self, hidden: Mapping[str, np.ndarray]) -> None:
-        """Remember the hidden rows of the version, unless only some keys were read."""
-        if self.only is None:
-            _memory.put(_table(self.splits), _CachedHiddenRows(self.version, hidden))
-
-
-def _table(splits: SplitSource) -> tuple[str, str]:
-    return splits.definition.full_name, splits.definition.id
-
-
-def forget_positions() -> None:
-    """Empty the cache of hidden rows, so that every table is read as if for the first time."""
-    _memory.drop(lambda _: True)
 
 
 MOST_LOCAL_BYTES: Final = Limit(128 * 1024 * 1024)
@@ -319,7 +148,8 @@ class ReadPlan:
             only those that may be left out below the fold.
         key_filter: the predicate by which rows may be left out before they are folded; None to leave out none.
         strategy: the way in which Spark reads.
-        not_local: why this process cannot read without Spark; None when it can.
+        unread: why this process cannot evaluate the predicate; None when it can, and for all rows.
+        not_local: why this process cannot read without Spark, for that or another reason; None when it can.
         state: the known hidden rows; None where hidden rows are not left out by their positions.
         fold: the plan by which files are folded; None where there is nothing to fold.
     """
@@ -330,6 +160,7 @@ class ReadPlan:
     predicate: Predicate | None
     key_filter: Predicate | None
     strategy: ReadStrategy
+    unread: NotLocal | None
     not_local: NotLocal | None
     state: PositionReadState | None = None
     fold: FoldPlan | None = None
@@ -357,23 +188,24 @@ def plan_read(
     """
     definition = splits.definition
     spec = merge_spec(definition) if definition.keyed else None
-    read = where if isinstance(where, Predicate) else Predicate.of(definition, where, timezone)
+    read = where if isinstance(where, Predicate) else Predicate.of(definition, where, timezone) if where else None
     predicate = None if isinstance(read, NotLocal) else read
     # of a keyed table, only key columns may leave files out; they do so even where the whole predicate is no key filter
     files = prune(splits.files, predicate, definition.primary_key or None)
     key_filter = predicate if spec and predicate and predicate.filters_keys else None
-    not_local = read if isinstance(read, NotLocal) else _not_local(splits, predicate)
+    unread = read if isinstance(read, NotLocal) else _why_not_evaluated(predicate)
+    not_local = unread or why_not_files(splits)
+    plan = ReadPlan(splits, spec, files, predicate, key_filter, ReadStrategy.SCAN, unread, not_local)
     if spec is None or not tiers(files)[1]:
-        return ReadPlan(splits, spec, files, predicate, key_filter, ReadStrategy.SCAN, not_local)
+        return plan
     fold = FoldPlan.of(replace(splits, files=tuple(files)), spec)
+    plan = replace(plan, strategy=fold.strategy, fold=fold)
     if spec.by_column:
-        not_local = not_local or why_not_by_column(splits, spec, fold.log)
-        return ReadPlan(splits, spec, files, predicate, key_filter, ReadStrategy.BY_COLUMN, not_local, None, fold)
+        return replace(plan, not_local=not_local or why_not_by_column(splits, spec, fold.log))
+    if (why := why_not_by_position(splits, spec, *tiers(splits.files))) is not None:
+        return replace(plan, not_local=not_local or why)
     state = PositionReadState.of(splits, spec, remembered=remembered)
-    if isinstance(state, NotLocal):
-        return ReadPlan(splits, spec, files, predicate, key_filter, fold.strategy, not_local or state, None, fold)
-    not_local = not_local or state.why_not_searched
-    plan = ReadPlan(splits, spec, files, predicate, key_filter, fold.strategy, not_local, state, fold)
+    plan = replace(plan, state=state)
     if not state.beats_a_join:
         return plan
     if state.is_known:
@@ -382,13 +214,18 @@ def plan_read(
         return replace(plan, strategy=ReadStrategy.SEARCH)
     if key_filter and looks_keys_up and key_filter.listed_keys is not None:
         some = state.of_keys(key_filter.listed_keys, files)
-        if some.is_soon_opened and some.why_not_searched is None:
+        if some.is_soon_opened and some.is_soon_read:
             return replace(plan, strategy=ReadStrategy.KEYS, state=some)
     return plan
 
 
-def _not_local(splits: SplitSource, predicate: Predicate | None) -> NotLocal | None:
-    """Return why this process cannot read the files of a version, or choose its rows, alone; None when it can."""
-    if predicate is not None and isinstance(predicate.compiled, NotLocal):
-        return predicate.compiled
-    return why_not_files(splits)
+def session_plan(session: Host, splits: SplitSource, where: str | None, *, arrow: bool = False) -> ReadPlan:
+    """Choose the plan of a read by a session's user, whoever executes it; ``arrow`` as for ``execute()``."""
+    alone = works_in_process(session, arrow=arrow) if where else False
+    return plan_read(splits, where, timezone=lambda: session.timezone, looks_keys_up=alone)
+
+
+def _why_not_evaluated(predicate: Predicate | None) -> NotLocal | None:
+    """Return why this process cannot evaluate a predicate; None when it can. Raises as :attr:`Predicate.compiled`."""
+    compiled = None if predicate is None else predicate.compiled
+    return compiled if isinstance(compiled, NotLocal) else None

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy, as_scalar, row_numbers, where_true
 from trinity.engine.reading.file_arrival import BEFORE, FileArrival, unknown_order_message
-from trinity.engine.reading.plan import order_is_lost
+from trinity.engine.reading.files import order_is_lost
 from trinity.errors import TrinityError
 from trinity.hidden import MOMENT
 from trinity.merge.kernels.keys import comparable

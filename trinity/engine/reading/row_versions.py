@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trinity.engine.executes import NotLocal, ThisProcess, execute
+from trinity.engine.reading.files import why_not_files
 from trinity.engine.reading.local import row_versions as local
-from trinity.engine.reading.plan import why_not_files
 from trinity.result import Result
 from trinity.spi import SplitSource
 from trinity.target import Host

@@ -17,13 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trinity.arrays import as_arrow, as_numpy
-from trinity.engine.executes import NotLocal
 from trinity.engine.reading.data_files import bitmap_of, not_deleted, read_columns
 from trinity.engine.reading.file_arrival import FileArrival
-from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.row_arrival import RowArrival
 from trinity.engine.reading.spark_hash import in_bucket_order
-from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION, SINCE
+from trinity.hidden import ARRIVAL, DELETED, FILE_NUMBER, POSITION
 from trinity.limits import Limit
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners
 from trinity.merge.kernels.keys import Keys
@@ -282,22 +280,6 @@ def search_in_process(search: Search, threads: int) -> list[bytes]:
     with ThreadPoolExecutor(max(1, min(threads, len(search.base) + 1))) as pool:
         found = pool.map(lambda number: search.found(folded, [number], read), [LOG, *search.base])
         return [fragment for fragments in found for fragment in fragments]
-
-
-def log_winners(fold: FoldPlan) -> pa.Table | NotLocal:
-    """Return the winner of each key of log, sidecar and runs, for the executors of reads."""
-    if fold.not_local is not None:
-        return fold.not_local
-    splits = fold.splits
-    files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
-    storage = splits.storage.append(pa.field(SINCE, pa.int64()))
-    searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files, 1))
-    arrival = RowArrival.of(splits, fold.spec)
-    try:
-        winners = Search(fold.spec, storage, (), searched, {}, arrival=arrival).folded(0).winners
-    except pa.ArrowException:
-        return NotLocal("its log has texts of more than two gigabytes")
-    return winners.select([*splits.storage.names, DELETED, SINCE])
 
 
 def kept_columns(path: str, storage: pa.Schema, names: Sequence[str]) -> pa.Table:

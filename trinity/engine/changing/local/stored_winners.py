@@ -13,7 +13,8 @@ from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.executes import NotLocal
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.reading.data_files import not_deleted, read_columns
-from trinity.engine.reading.plan import FoldPlan, searched_columns, why_not_by_position
+from trinity.engine.reading.hidden_rows import searched_columns
+from trinity.engine.reading.plan import FoldPlan, why_not_by_position
 from trinity.engine.reading.row_arrival import RowArrival
 from trinity.engine.reading.search import FoldedLog, Read, Search, SearchedFile, kept_columns
 from trinity.hidden import DELETED, FILE_NUMBER, POSITION

@@ -13,9 +13,10 @@ from trinity.engine.changing.local.changes import FILE_FIELD, PLACE_FIELD
 from trinity.engine.changing.local.compiled import target_field
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.data_files import located_pages
+from trinity.engine.reading.files import why_not_files
 from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.local.selection import Selection, to_user_columns
-from trinity.engine.reading.plan import plan_read, why_not_files
+from trinity.engine.reading.plan import plan_read
 from trinity.engine.reading.predicate import Predicate
 from trinity.spi import Column, DataFile, SplitSource, arrival_order
 from trinity.storage import Location
@@ -85,8 +86,8 @@ def keyed_rows(
     plan, schema = plan_read(splits, predicate, looks_keys_up=True), target_schema(splits, columns)
     if keys is not None and plan.state is not None and not plan.state.is_known:
         some = plan.state.of_keys(keys, files)
-        if some.why_not_searched is None:
-            plan = replace(plan, state=some, not_local=None)
+        if some.is_soon_read:
+            plan = replace(plan, state=some)
     pages = LocalExecutor(columns).rows(replace(plan, files=sorted(files, key=arrival_order)))
     if isinstance(pages, NotLocal):
         return pages

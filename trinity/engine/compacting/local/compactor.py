@@ -24,13 +24,11 @@ from trinity.engine.compacting.local.parts import PartLayout, Parts
 from trinity.engine.compacting.local.winners import LogFiles, LogWinners, RetainedRows, stored_schema
 from trinity.engine.compacting.rewrite_task import RewriteTask
 from trinity.engine.executes import NotLocal
-from trinity.engine.reading.files import may_share_keys
+from trinity.engine.reading.files import may_share_keys, order_is_lost, why_not_files
 from trinity.engine.reading.plan import (
     FoldPlan,
-    order_is_lost,
     why_not_by_column,
     why_not_by_position,
-    why_not_files,
 )
 from trinity.limits import Limit
 from trinity.merge.sidecar import Retention

@@ -17,7 +17,8 @@ import pyarrow as pa
 from trinity.arrays import as_arrow, as_numpy
 from trinity.engine.reading.data_files import NOTHING_HIDDEN, located_pages, read_columns, rows_left
 from trinity.engine.reading.file_arrival import FileArrival
-from trinity.engine.reading.plan import FoldPlan, searched_columns
+from trinity.engine.reading.hidden_rows import searched_columns
+from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.row_arrival import RowArrival, with_stamp
 from trinity.hidden import ARRIVAL, DELETED, MOMENT, POSITION, SINCE
 from trinity.merge.arrow.fold import compared_columns, is_deleted, losers, taking_part, winners

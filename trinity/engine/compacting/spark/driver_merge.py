@@ -12,10 +12,11 @@ import pyarrow as pa
 from trinity.arrays import as_arrow
 from trinity.engine.executes import NotLocal
 from trinity.engine.reading.plan import FoldPlan
-from trinity.engine.reading.search import log_winners
+from trinity.engine.reading.row_arrival import RowArrival
+from trinity.engine.reading.search import Search, SearchedFile
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.engine.writing.spark.run_sinks import Task
-from trinity.hidden import BUCKET
+from trinity.hidden import BUCKET, DELETED, SINCE
 from trinity.spark.remote import runs_in_process
 
 if TYPE_CHECKING:
@@ -26,7 +27,18 @@ def log_winners_in_process(spark: SparkSession, fold: FoldPlan) -> pa.Table | No
     """Return the winners of the log, with ``DELETED`` and ``SINCE``, or why a Spark job has to find them."""
     if not runs_in_process(spark):
         return NotLocal("Spark has executors of its own")
-    return log_winners(fold)
+    if fold.not_local is not None:
+        return fold.not_local
+    splits = fold.splits
+    files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
+    storage = splits.storage.append(pa.field(SINCE, pa.int64()))
+    searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files, 1))
+    arrival = RowArrival.of(splits, fold.spec)
+    try:
+        winners = Search(fold.spec, storage, (), searched, {}, arrival=arrival).folded(0).winners
+    except pa.ArrowException:
+        return NotLocal("its log has texts of more than two gigabytes")
+    return winners.select([*splits.storage.names, DELETED, SINCE])
 
 
 def by_bucket(winners: pa.Table, key: Sequence[str], count: int) -> dict[int, pa.Table]:

@@ -20,8 +20,8 @@ from trinity.engine.compacting.spark.by_column import rewritten
 from trinity.engine.compacting.spark.driver_merge import by_bucket, log_winners_in_process, run_in_threads
 from trinity.engine.compacting.spark.rows import distributed, in_buckets, with_tombstones
 from trinity.engine.executes import NotLocal
-from trinity.engine.reading.files import may_share_keys, well_bucketed
-from trinity.engine.reading.plan import FoldPlan, are_own
+from trinity.engine.reading.files import are_own, may_share_keys, well_bucketed
+from trinity.engine.reading.plan import FoldPlan
 from trinity.engine.reading.spark.executor import SparkExecutor
 from trinity.engine.reading.spark.fold_by_column import later_versions, union_with_base
 from trinity.engine.reading.spark.scan import plain_scan

@@ -18,7 +18,7 @@ from trinity.engine.reading.files import prune
 from trinity.engine.reading.hidden_rows import hidden_rows
 from trinity.engine.reading.local.fold_by_column import folded_rows
 from trinity.engine.reading.local.selection import Selection, in_threads
-from trinity.engine.reading.plan import ReadPlan
+from trinity.engine.reading.plan import ReadPlan, ReadStrategy
 from trinity.engine.reading.search import Search, search_in_process
 from trinity.spi import Column, DataFile, arrival_order
 from trinity.storage import Location
@@ -43,7 +43,8 @@ class LocalExecutor:
         if plan.not_local is not None:
             return plan.not_local
         selection = Selection.of(plan.splits, self.columns, plan.predicate)
-        if plan.fold is not None and plan.fold.spec.by_column:
+        if plan.strategy is ReadStrategy.BY_COLUMN:
+            assert plan.fold is not None
             return map(selection.shown, folded_rows(plan.fold, [column.name for column in selection.columns]))
         hidden = hidden_rows(plan.state, _search) if plan.state else NOTHING_HIDDEN
         assert hidden is not None
@@ -59,7 +60,7 @@ class LocalExecutor:
         """Return the number of merged rows, found by key and ordering columns. Raises as :meth:`rows`."""
         if plan.not_local is not None:
             return plan.not_local
-        if plan.fold is not None and plan.fold.spec.by_column:
+        if plan.strategy is ReadStrategy.BY_COLUMN:
             definition = plan.splits.definition
             pages = LocalExecutor([definition.column(name) for name in definition.primary_key]).rows(plan)
             return pages if isinstance(pages, NotLocal) else sum(page.num_rows for page in pages)

@@ -9,8 +9,7 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import Any, Final
 
-from trinity.engine.reading.files import tiers
-from trinity.engine.reading.plan import order_is_lost
+from trinity.engine.reading.files import order_is_lost, tiers
 from trinity.engine.reading.spark.row_arrival import POSITION_BITS
 from trinity.hidden import FOLD_ORDER
 from trinity.merge.spec import MergeSpec, SequenceGroup

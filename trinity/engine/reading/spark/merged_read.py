@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -42,21 +42,20 @@ def merged_plan(spark: SparkSession, splits: SplitSource, where: Where | None, *
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
     """Return the rows of :func:`merged_read` that match a predicate; all without one. Raises as ``Table.to_df``."""
+    return planned_read(session, lambda spark: merged_plan(spark, splits, where), where)
+
+
+def planned_read(session: Host, plan: Callable[[SparkSession], ReadPlan], where: str | None = None) -> DataFrame:
+    """Return the rows of a plan that match its predicate, which is checked before. Raises as ``Table.to_df``."""
     with _checked_predicate(session, where):
-        rows = merged_read(session.spark, splits, where)
+        rows = SparkExecutor(session.spark).rows(plan(session.spark))
         return analysed(rows.where(with_plain_comparisons(where)) if where else rows)
 
 
-def planned_read(session: Host, plan: ReadPlan) -> DataFrame:
-    """Return all rows of a plan. Raises as ``Table.to_df``."""
-    with _checked_predicate(session, None):
-        return analysed(SparkExecutor(session.spark).rows(plan))
-
-
-def planned(session: Host, splits: SplitSource, where: str) -> ReadPlan:
-    """Return the plan of :func:`filtered_read`; nothing is read. Raises as that does."""
+def check_predicate(session: Host, where: str) -> None:
+    """Refuse a predicate that is none, or that reaches beyond rows. Raises as ``Table.to_df``."""
     with _checked_predicate(session, where):
-        return merged_plan(session.spark, splits, where)
+        pass
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from trinity.engine.reading.file_arrival import BEFORE, FileArrival, unknown_order_message
-from trinity.engine.reading.plan import order_is_lost
+from trinity.engine.reading.files import order_is_lost
 from trinity.hidden import ARRIVAL, MOMENT, UNSURE
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
