@@ -25,11 +25,11 @@ from trinity_iceberg import IcebergFormat
 
 _OF_SPARK: Final = {re.sub(r"-\d.*", "", jar.name) for jar in Path(pyspark.__file__).parent.glob("jars/*.jar")}
 _BY_ANOTHER_NAME: Final = {"commons-logging", "shims"}
-"""What Spark has within other JARs: jcl-over-slf4j, and RoaringBitmap itself."""
+"""Artifacts whose classes Spark has in JARs of other names: jcl-over-slf4j and RoaringBitmap."""
 
 
 def _write_list(need: SparkRequirements) -> None:
-    """Write the list of one party."""
+    """Write the list of the JARs that one format, store or catalog requires."""
     assert need.jars is not None
     plain = tuple(package for package in need.packages if package.count(":") == 2)
     rest = [package for package in need.packages if package not in plain]
@@ -44,7 +44,7 @@ def _write_list(need: SparkRequirements) -> None:
 
 
 def _resolved(packages: tuple[str, ...], settings: dict[str, str], ivy: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the coordinates and the content of what Spark lacks, as Ivy's cache names it."""
+    """Yield the coordinates, as found in Ivy's cache, and the content of each JAR that Spark itself lacks."""
     files = [Path(file).name for file in resolve(packages, settings, [CENTRAL])]
     found = {f"{jar.parts[-4]}_{jar.name}": jar for jar in ivy.glob("cache/*/*/*/*.jar")}
     for jar in (found[file] for file in files):

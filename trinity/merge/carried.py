@@ -1,4 +1,4 @@
-"""Carried columns (P1): those that a row of SQL UPDATE, or of data with some columns left out, says something to."""
+"""Carried columns (P1): those that a row sets, if it comes from SQL UPDATE or from data that leaves out columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def carried_marks(definition: TableDefinition, carried: Collection[str], mark: s
 
 
 def ingested_columns(spec: MergeSpec, definition: TableDefinition, given: Collection[str]) -> str | None:
-    """Return the value of :data:`~trinity.spi.CARRIED` for data with some columns; None if no protected one lacks."""
+    """Return the value of :data:`~trinity.spi.CARRIED` for data with the columns ``given``.
+
+    None if all columns that a sequence group protects are given.
+    """
     if all(c in given for group in spec.groups for c in group.protected):
         return None
     return carried_marks(definition, given, "+")

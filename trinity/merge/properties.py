@@ -20,13 +20,13 @@ class MergeEngine(str, Enum):
     """The way in which the row versions of a key become one row: ``merge-engine``."""
 
     DEDUPLICATE = "deduplicate"
-    """The freshest version, whole (U1)."""
+    """The row is the freshest version as a whole (U1)."""
     PARTIAL_UPDATE = "partial-update"
-    """Column by column, group by group (P1, G1-G7)."""
+    """The row is folded column by column, and sequence group by sequence group (P1, G1-G7)."""
     AGGREGATION = "aggregation"
-    """Every column by its function (E1)."""
+    """Each column of the row is folded by the column's aggregate function (E1)."""
     FIRST_ROW = "first-row"
-    """The first version that arrived, whole (E2)."""
+    """The row is the version that arrived first, as a whole (E2)."""
 
     @property
     def by_column(self) -> bool:

@@ -38,7 +38,7 @@ def role_of(definition: TableDefinition, name: str) -> str | None:
 
 
 def roles_of(definition: TableDefinition) -> dict[str, list[str]]:
-    """Return for each visible column what it is in the table, in a word each."""
+    """Return the roles of each visible column in the table, such as its part in the key; a word for each role."""
     found: dict[str, list[str]] = {c.name: [] for c in definition.visible}
     spec = merge_spec(definition) if definition.keyed else None
     marks = [(definition.partition_columns, "partition")]

@@ -22,7 +22,7 @@ class StoredKind(IntEnum):
 
     ADDED = 0
     HIDDEN = 1
-    """Kept for one special reader, and shown in no merged read."""
+    """A row that is stored, but that no merged read shows."""
     DELETED = 3
     FOLDED = 4
     """The result of a compaction, in tables that fold by column."""

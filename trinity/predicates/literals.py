@@ -70,7 +70,7 @@ def literal_value(tree: exp.Expr, kind: str, timezone: Callable[[], str] = lambd
     if isinstance(found.node, exp.HexString):
         return bytes.fromhex(found.text) if name == "binary" else None
     convert, text = _CONVERTERS.get(name), found.text
-    # a text with a decimal, and a number with a column of texts, Spark compares as numbers of another type
+    # Spark compares a text with a decimal, and a number with a column of texts, as numbers of another type
     if convert is None or (name == "decimal" if found.node.is_string else not parse_type(kind).is_number):
         return None
     if found.cast == "DATE" and name != "date" and ":" in text:  # the cast would cut the time

@@ -34,14 +34,14 @@ _OF_ICEBERG: Final = {
 GRANTED: Final = SparkRequirements(
     packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG, jars="trinity.spark/granted.jars"
 )
-"""The requirement of catalogs that hand out keys: with these JARs Iceberg's own reader reads tables of others."""
+"""The JARs that catalogs which hand out keys require: with them Iceberg's own reader reads tables of other engines."""
 
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _SECRET: Final = ("access.key", "secret.key", "session.token")
 _KEPT: Final = "trinity.granted"
 """The beginning of the names of the settings that hold keys."""
 _UNKNOWN_END_MS: Final = 12 * 60 * 60 * 1000
-"""How long a key without a known end is kept after its last use."""
+"""How long a key without a known end is kept after its last use, milliseconds."""
 _until: Final[dict[int, tuple[int, str, FileAccess]]] = {}
 _mutex: Final = threading.Lock()
 

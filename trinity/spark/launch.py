@@ -45,9 +45,9 @@ _DEFAULTS: Final = {
     "spark.sql.variable.substitute": "false",  # the value that every statement needs (N2)
     # one sorted file per bucket: the merged read's join needs no sort of the base
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
-    # Spark compares up to so many keys one by one with the page index, and of more keys only their range
+    # up to this many keys are compared one by one with the page index; of more keys Spark compares only the range
     "spark.sql.parquet.pushdown.inFilterThreshold": "256",
-    # list the files of a hundred commits on the driver; a Spark job for that costs more
+    # the driver lists up to this many paths, the files of a hundred commits; a Spark job for them would cost more
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "4096",
     # with this a query with availableNow on a source written in Python ends even after a crash
     "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",

@@ -31,7 +31,7 @@ FOLDER: Final = "TRINITY_JARS"
 _AT_ONCE: Final = 4
 _TRIES: Final = 2
 _SECONDS: Final = 30
-"""How long a repository may be silent."""
+"""How long a repository may be silent, seconds."""
 _log: Final = logger("trinity.spark")
 
 

@@ -51,7 +51,7 @@ _COMMANDS: Final = frozenset({
     "ExplainCommand", "RefreshFunction", "RefreshTable", "ResetCommand", "SetCatalogCommand", "SetCommand",
     "SetVariable", "UncacheTable",
 })  # fmt: skip
-"""Spark's commands that reach no more than a query does. Those whose name begins with Show are others."""
+"""Spark's commands that reach no more than a query does; commands whose names begin with ``Show`` are not listed."""
 _OTHERS: Final = frozenset({
     "Call", "CompoundBody", "DescribeDeltaHistory", "InsertIntoDir", "RestoreTableStatement",
     "UnresolvedExecuteImmediate",

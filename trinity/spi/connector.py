@@ -58,7 +58,7 @@ class ConnectorContext:
     """
 
     spark: Callable[[], SparkSession]
-    spark_runs: Callable[[], bool] = bool  # False
+    spark_runs: Callable[[], bool] = bool  # which returns False
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def version_at(
 
 
 def no_such_version(table: TableHandle, oldest: int, newest: int) -> TrinityError:
-    """Return the error for a version that does not exist, or no longer."""
+    """Return the error for a version that does not exist, or no longer exists."""
     return TrinityError(
         "INVALID_ARGUMENTS",
         f"Table '{table.full_name}' has no version {table.version} that can be read; the oldest readable one is "

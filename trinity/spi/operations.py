@@ -1,4 +1,4 @@
-"""What a commit did to a table, by the words of ``history()``."""
+"""The operations of commits, as ``history()`` shows them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 
 class CommitOperation(StrEnum):
-    """What a commit did to a table. Its value is what users see in ``history()``, and what adapters store.
+    """The operation of a commit. Its value is the text that users see in ``history()``, and that adapters store.
 
-    A commit of another engine has one of these where it is known to have done the same, else the format's own word.
+    A commit of another engine has one of these if it is known to have done the same, else the format's own word.
 
     Attributes:
         CREATE: it made the table, without rows.

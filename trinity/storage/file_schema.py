@@ -136,7 +136,7 @@ def _both(file: pa.Field, wanted: pa.Field) -> tuple[list[pa.Field], list[pa.Fie
 
 
 def _wanted_children(array: pa.StructArray, file: pa.StructType, wanted: pa.StructType) -> Iterator[pa.Array]:
-    """Yield the wanted children of a struct."""
+    """Yield the fields of a struct in a file's column, in the wanted types and order; missing fields are NULL."""
     theirs = _children(file)
     by_id = {number: index for index, f in enumerate(theirs) if (number := _id(f)) is not None}
     by_name = {f.name: index for index, f in enumerate(theirs)}

@@ -223,7 +223,7 @@ class FolderCatalog:
         return TableHandle(self.catalog, schema, table, str(folder))
 
     def name_table(self, table: TableHandle) -> TableHandle:
-        """Return the table: its folder gives it its name already."""
+        """Return the table unchanged: on a disk its folder already gives it its name."""
         return table
 
     def rename_table(self, table: TableHandle, schema: str, name: str) -> TableHandle:

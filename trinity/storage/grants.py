@@ -90,7 +90,8 @@ class _Grant:
     def _take(self, offered: Sequence[Credential]) -> None:
         now, ends = now_ms(), [c.expires_ms for c in offered if c.expires_ms is not None]
         own, found = f"{self.root}/", dict[str, Granted]()
-        for one in sorted(offered, key=lambda c: len(c.prefix)):  # the the longest prefix that fits counts
+        # the longest prefix comes last: of those that cover the whole table it is the one that counts
+        for one in sorted(offered, key=lambda c: len(c.prefix)):
             prefix = own if own.startswith(one.prefix) else one.prefix
             found[prefix] = Granted(next(_numbers), prefix, one.options, one.expires_ms)
         self.credentials = found

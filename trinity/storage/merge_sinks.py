@@ -194,7 +194,8 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
             about = store.stat(path)
             here = about.size if about else 0
             replaced, gone = self._in_place(file, gone)
-            large = here >= FILE_BYTES.value // 16 or len(self._positions) == 1  # is not put together with others
+            # a large file, or the only one, is not put together with other rewritten files
+            large = here >= FILE_BYTES.value // 16 or len(self._positions) == 1
             alone = replaced is not None and not len(gone) and large
             copied = self._copy_with_columns(path, replaced) if replaced is not None and alone else None
             if copied is not None:

@@ -268,7 +268,7 @@ def _leaves(storage: pa.Schema) -> dict[str, str]:
     """Return path -> physical type of every stored column, those within nested types too."""
     footers: list[pq.FileMetaData] = []
     with pq.ParquetWriter(pa.BufferOutputStream(), storage, metadata_collector=footers):
-        pass  # the footer of an empty file has them
+        pass  # the footer of a file without rows has the paths and types already
     columns = [footers[0].schema.column(i) for i in range(footers[0].num_columns)]
     return {c.path: c.physical_type for c in columns}
 
@@ -430,7 +430,7 @@ def _filled(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if values.null_count:
         present = pc.is_valid(values)
         indexes = pc.subtract(pc.cumulative_sum(present.cast(pa.int64())), 1)
-        nothing = pa.array([None], kind)  # with Arrow's empty values within
+        nothing = pa.array([None], kind)  # Arrow itself puts empty values into the fields of the NULL
         found = pa.concat_arrays([_filled(values.drop_null(), kind), nothing])
         return found.take(pc.if_else(present, indexes, len(found) - 1))
     if pa.types.is_struct(kind):

@@ -116,7 +116,7 @@ class PartitionedPageSink(PageSink):
 def _split(page: pa.RecordBatch, values: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], pa.RecordBatch]]:
     """Yield (partition values, rows in order) for each partition of a page."""
     codes = _codes(values)
-    order = pc.sort_indices(codes)  # stable
+    order = pc.sort_indices(codes)  # the sort is stable, so the rows of a partition keep their order
     begin = 0
     for count in pc.value_counts(codes.take(order)).field("counts").to_pylist():
         rows = order.slice(begin, count)

@@ -204,13 +204,13 @@ class _Moved:
         self.struct: Struct = {2: chunk[2], 3: (STRUCT, {**kept, **shifted})}
 
     def bounds(self, at: int, read: Callable[[Any, int, int], bytes]) -> Iterator[bytes]:
-        """Yield the bytes of its column index, if it has one, and note ``at`` as the index's offset."""
+        """Yield the bytes of the chunk's column index, if it has one, and record ``at`` as the index's offset."""
         if of(self.chunk, 6):
             self.struct.update({6: (I64, at), 7: self.chunk[7]})
             yield read(self.file, of(self.chunk, 6), of(self.chunk, 7))
 
     def pages(self, at: int, read: Callable[[Any, int, int], bytes]) -> Iterator[bytes]:
-        """Yield the bytes of its offset index, if it has one, and note ``at`` as the index's offset."""
+        """Yield the bytes of the chunk's offset index, if it has one, and record ``at`` as the index's offset."""
         if of(self.chunk, 4):
             index = read_struct(read(self.file, of(self.chunk, 4), of(self.chunk, 5)))
             for page in of(index, 1)[1]:

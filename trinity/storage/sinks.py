@@ -113,7 +113,7 @@ class ParquetSinkProvider(PageSinkProvider):
         return merge_sink(self, merge, sink)
 
     def updates_in_place(self, merge: MergeTableHandle) -> bool:
-        """Return True for plain tables without partitions, between which an update may move a row."""
+        """Return True for plain tables without partitions; with partitions an update may move a row to another one."""
         return not (merge.insert.definition.keyed or merge.insert.target.partition_by)
 
     def create_delete_sink(self, rewrite: RewriteTableHandle, sink: SinkId) -> DeleteSink:

@@ -125,7 +125,7 @@ class TableVersion:
 
         A file whose deleted rows changed counts as both.
         """
-        if self.files[: len(before.files)] == before.files:  # an append: the same objects
+        if self.files[: len(before.files)] == before.files:  # only appends came since; equal files are the same objects
             return list(self.files[len(before.files) :]), frozenset()
         known, now = ({f.path: f.deletes for f in version.files} for version in (before, self))
         added = [f for f in self.files if known.get(f.path, f) != f.deletes]
@@ -295,7 +295,7 @@ class VersionedMetadata(TableCommits):
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         needed = {path for version in self._readable(table) for file in version.files for path in file.needs}
-        self._newest(table)  # raises when another table has the name now, whose files these are not
+        self._newest(table)  # raises if the name now belongs to another table: ``needed`` lacks that table's files
         return delete_orphans(ObjectStore(table.location), needed, older_than_ms)
 
     def repair(self, table: TableHandle, *, version: int | None = None, dry_run: bool = False) -> RepairResult:

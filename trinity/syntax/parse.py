@@ -187,7 +187,8 @@ def tokenize(text: str, dialect: str = "spark") -> list[Token]:
     lexer = _dialect(dialect)
     try:
         tokens = list(lexer.tokenize(text))
-        if len(tokens) > 1 and tokens[0].token_type in _KEPT_AS_TEXT:  # under another word the rest is split
+        # with another first word sqlglot splits the rest into tokens
+        if len(tokens) > 1 and tokens[0].token_type in _KEPT_AS_TEXT:
             first = tokens[0]
             masked = text[: first.start] + "x" * len(first.text) + text[first.end + 1 :]
             tokens = [first, *lexer.tokenize(masked)[1:]]

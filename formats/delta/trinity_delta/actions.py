@@ -1,4 +1,4 @@
-"""The actions of Delta's log: those of Trinity's commits, and the facts that the actions of any commit tell."""
+"""The actions of Delta's log: making those of Trinity's commits, and reading facts from the actions of any commit."""
 
 from __future__ import annotations
 
@@ -374,7 +374,8 @@ def from_delta(text: str | None, definition: TableDefinition) -> tuple[int | Non
             found[name] = ColumnStats(
                 _value(low.get(name), kind, upper=False),
                 _value(high.get(name), kind, upper=True),
-                count if isinstance(count, int) and rows is not None else None,  # alone it cannot show that all are
+                # without the number of rows a count of NULLs cannot show that all values are NULL
+                count if isinstance(count, int) and rows is not None else None,
             )
     return rows, found
 

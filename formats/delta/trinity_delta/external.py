@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 APPEND_ONLY: Final = "delta.appendOnly"
 
 _COMMITTED: Final = "trinityCommit"
-"""In an add action of a rebuilt version: the commit that added the file."""
+"""Field that an add action of a rebuilt version has: the number of the commit that added the file."""
 
 Action = Mapping[str, Any]
 

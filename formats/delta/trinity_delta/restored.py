@@ -65,7 +65,7 @@ def since_trinity(commits: Iterable[tuple[int, Commit]]) -> Since:
 
 
 def domain_version_at(store: ObjectStore, table: str, number: int, actions: Commit) -> int | None:
-    """Return the version whose domain metadata a commit restores; None for one that only applies its own changes.
+    """Return the version whose domain metadata a commit restores; None for a commit that restores none.
 
     Raises:
         TrinityError: BAD_DATA where the log does not show which version a RESTORE restored.

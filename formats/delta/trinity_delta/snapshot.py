@@ -204,7 +204,8 @@ class Snapshots:
     def _check_present(self, table: TableHandle, state: State) -> None:
         """Refuse an old version whose files another engine's VACUUM removed. Raises INVALID_ARGUMENTS (L10)."""
         store = ObjectStore(table.location)
-        if (gone := _missing(store, state)) is None:  # before the newest version is loaded, which may be damaged
+        # this comes first, since the newest version, which is loaded below, may be damaged
+        if (gone := _missing(store, state)) is None:
             return
         newest = self.state(replace(table, version=None)).version
         if state.version == newest:

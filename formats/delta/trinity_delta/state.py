@@ -243,7 +243,7 @@ def _is_compacted(file: DataFile) -> bool:
 def _without_files(table: TableHandle, state: State | None, found: Mapping[str, Sequence[Any]], version: int) -> State:
     """Return metadata, protocol and definition after a commit, as a state without files.
 
-    Of a table of Trinity's the definition is the recorded one, with the changes of other engines.
+    The definition of a Trinity table is the recorded one, with the changes of other engines.
     """
     if state and not found.keys() & {"metaData", "protocol"}:
         return state

@@ -127,7 +127,10 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
 
 
 def _check_marked(table: Table, schema: Schema, manifests: Sequence[ManifestFile], snapshot: Snapshot) -> None:
-    """Refuse a version in which rows are deleted by position that were folded from row versions in the sidecar (E3)."""
+    """Refuse a version in which compacted rows were deleted by position (E3).
+
+    It is refused only if the sidecar has the row versions from which such rows were folded.
+    """
     if not _keeps_row_versions(table, schema, snapshot):
         return
     store = ObjectStore(table.location())

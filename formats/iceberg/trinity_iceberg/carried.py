@@ -26,8 +26,8 @@ from trinity.spi import RowOrder
 DEFINITION: Final = "trinity.definition"
 """Table property: JSON of the definition, as an Iceberg schema cannot hold all of it.
 
-With ``.<schema id>`` appended it is that of an older schema. With ``.<schema id>.<version>`` it was valid up to that
-version, for a schema whose key or properties changed later.
+The property ``trinity.definition.<schema id>`` has the definition with an older schema. If the key or the properties
+changed later without a new schema, ``trinity.definition.<schema id>.<version>`` has the definition up to that version.
 """
 
 
@@ -47,7 +47,7 @@ ORDER: Final = "trinity.row-order"
 """Snapshot summary: the table's :class:`~trinity.spi.RowOrder`; carried forward."""
 _CARRIED: Final = (TXN, INDEX, ORDER)
 _BEFORE: Final = "before"
-"""Entry of the property :data:`STATE`: JSON of the record before it, as long as versions are read with that one."""
+"""Entry of the property :data:`STATE`: JSON of the previous record, as long as some version is read with it."""
 
 
 def facts(metadata: TableMetadata) -> dict[str, str]:
@@ -210,7 +210,10 @@ def _records(metadata: TableMetadata) -> list[dict[str, str]]:
 
 
 def _still_needed(metadata: TableMetadata) -> dict[str, str]:
-    """Return the record by which other engines' snapshots are read that follow no unexpired snapshot of Trinity's."""
+    """Return the record with which the oldest snapshots are read, if other engines made them; else nothing.
+
+    No unexpired snapshot of Trinity's comes before them, from whose summary the facts could be read.
+    """
     oldest = next(iter(lineage(metadata)), None)
     if oldest is None or OPERATION in summary_of(oldest):
         return {}

@@ -482,7 +482,7 @@ def _operation(change: SnapshotChange) -> Operation:
 
 
 def _schema_id(change: SnapshotChange, current: int) -> int:
-    """Return the id of the schema to read the commit's files with: if the commit sets a schema, that one's."""
+    """Return the id of the schema with which the commit's files are read: the one that it sets, else ``current``."""
     added = [u.schema_.schema_id for u in change.updates if u.action == "add-schema"]
     put = [u.schema_id for u in change.updates if u.action == "set-current-schema" and u.schema_id >= 0]
     return (added or put or [current])[-1]

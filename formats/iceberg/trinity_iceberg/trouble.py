@@ -44,7 +44,7 @@ _DENIED_BY_AWS: Final = frozenset(
 _DENIED_STATES: Final = frozenset({"28000", "28P01", "42501"})
 _DENIED_TEXTS: Final = (
     "attempt to write a readonly database",
-    "no pg_hba.conf entry",  # refused connections have no state
+    "no pg_hba.conf entry",  # the error of a refused connection has no SQLSTATE, but only a text
     "password authentication failed",
     "permission denied",
 )

@@ -280,7 +280,7 @@ def _check_follows(store: ObjectStore, table: TableHandle, before: TableVersion,
 
 
 def _check_same(store: ObjectStore, table: TableHandle, checkpoint: TableVersion) -> None:
-    """Refuse a checkpoint whose commit is not its manifest's. Raises BAD_DATA."""
+    """Refuse a checkpoint that was made from another commit than the manifest of its version. Raises BAD_DATA."""
     if checkpoint.commit and _commit_of(store, table, checkpoint.number) not in ("", checkpoint.commit):
         raise _two_histories(store, table, checkpoint.number)
 

@@ -275,7 +275,8 @@ class _Fold:
 
     def _folded(self, column: Column) -> Folded:
         spec, given, values = self.spec, self.given, self.given.values[column.name]
-        if column.name in spec.ordering and spec.engine is MergeEngine.AGGREGATION:  # of the last row, even a retract
+        # the sequence column of an aggregation table has the value of the last row, even if that is a retract
+        if column.name in spec.ordering and spec.engine is MergeEngine.AGGREGATION:
             return Folded(picked(values, given.fold_order.last(given.counted)))
         named = spec.functions.get(column.name, FieldFunction("last_non_null_value"))
         function = aggregate_function(named.name)
