@@ -36,8 +36,10 @@ class Buckets:
         self._granting = {name for name, options in catalogs.items() if formats[name].hands_out_keys(options)}
         for name in self._granting:
             catalogs[name][STORAGE_OPTIONS] = _options_of(name, own.pop(name), storage)
-        self._of: dict[str, str] = {name: bucket for name, options in catalogs.items() if (bucket := _bucket(options))}
-        for name in self._of:
+        self._buckets: dict[str, str] = {
+            name: bucket for name, options in catalogs.items() if (bucket := _bucket(options))
+        }
+        for name in self._buckets:
             if not formats[name].in_object_stores:
                 raise TrinityError(
                     "NOT_SUPPORTED",
@@ -45,7 +47,7 @@ class Buckets:
                     "object stores yet. Those of the connectors 'parquet', 'delta' and 'iceberg' can be there.",
                 )
         self._claimed: list[str] = []
-        self._options = wanted = self._wanted(own, storage)
+        self._options = wanted = self._store_options(own, storage)
         from trinity.storage.bucket_options import claim_bucket
 
         try:
@@ -58,17 +60,17 @@ class Buckets:
 
     def has(self, catalog: str) -> bool:
         """Return whether a catalog is in an object store that the session reaches by its own options."""
-        return catalog in self._of and catalog not in self._granting
+        return catalog in self._buckets and catalog not in self._granting
 
     def requirements(self) -> list[SparkRequirements]:
         """Return what Spark needs to reach the buckets; an empty list without buckets."""
-        if not (self._of or self._granting):
+        if not (self._buckets or self._granting):
             return []
         from trinity.spark.granted import GRANTED
         from trinity.spark.object_stores import requirements_of
 
         granting = [GRANTED] if self._granting else []
-        return [*requirements_of([*self._of.values(), *(["s3:"] if granting else [])]), *granting]
+        return [*requirements_of([*self._buckets.values(), *(["s3:"] if granting else [])]), *granting]
 
     def prepare(self, spark: SparkSession) -> None:
         """Give Spark the options by which this process reaches the buckets."""
@@ -84,16 +86,16 @@ class Buckets:
         while self._claimed:
             release_bucket(self._claimed.pop())
 
-    def _wanted(self, own: Mapping[str, Any], storage: Mapping[str, Any] | None) -> dict[str, StoreOptions]:
+    def _store_options(self, own: Mapping[str, Any], storage: Mapping[str, Any] | None) -> dict[str, StoreOptions]:
         from trinity.storage.store_kinds import kind_of
 
         for name in own:
-            if own[name] is not None and name not in self._of:
+            if own[name] is not None and name not in self._buckets:
                 raise _needless(f"catalog '{name}' is in no object store")
-        if storage is not None and not (self._of or self._granting):
+        if storage is not None and not (self._buckets or self._granting):
             raise _needless("the session has no catalog in an object store")
         found: dict[str, StoreOptions] = {}
-        for name, bucket in self._of.items():
+        for name, bucket in self._buckets.items():
             if name in self._granting:
                 continue
             given = storage if own[name] is None else own[name]

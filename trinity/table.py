@@ -100,13 +100,13 @@ class Table(Generic[S]):
 
         Reads no rows.
         """
-        return self._shown(table_text, f"Table({self.name})")
+        return self._described(table_text, f"Table({self.name})")
 
     def _repr_html_(self) -> str:
         """Return the description as HTML for a notebook."""
-        return self._shown(table_html, escape(f"Table({self.name})"))
+        return self._described(table_html, escape(f"Table({self.name})"))
 
-    def _shown(self, look: Callable[[Table, SplitSource], str], otherwise: str) -> str:
+    def _described(self, look: Callable[[Table, SplitSource], str], otherwise: str) -> str:
         try:
             return look(self, self.splits())
         except TrinityError as error:  # the session is closed, or the table was dropped or is damaged

@@ -25,7 +25,7 @@ from tests.support.put_back import Backup
 from tests.support.refusals import refused
 from tests.support.tables import put_ids, reopened, stored_ids
 from trinity import Column, Session, Table, cdc
-from trinity.cdc.following import number_of, reached_by
+from trinity.cdc.following import number_of, position_of
 from trinity.cli.tail import follow
 from trinity.datasource import answers
 from trinity.datasource.answers import answer
@@ -410,15 +410,15 @@ def test_places_as_numbers() -> None:
     reached = ReaderPosition.of(entry)
     number = number_of(reached)
     assert 2**62 < number < 2**63
-    assert reached_by(number) == ReaderPosition(7, reached.commit[:5])
-    reached_by(number).check("t", entry, "r", "")
+    assert position_of(number) == ReaderPosition(7, reached.commit[:5])
+    position_of(number).check("t", entry, "r", "")
     with refused("INVALID_ARGUMENTS", "Version 7 of table 't'", reached.commit[:5]):
-        reached_by(number).check("t", HistoryEntry(7, 1_000, "append", commit="d"), "r", "")
+        position_of(number).check("t", HistoryEntry(7, 1_000, "append", commit="d"), "r", "")
     assert number_of(ReaderPosition(8, "0" * 16)) > number > number_of(ReaderPosition(6, "f" * 16))
-    assert reached_by(99) == ReaderPosition(99)  # of an older release
+    assert position_of(99) == ReaderPosition(99)  # of an older release
     assert number_of(ReaderPosition(2**42, "0" * 16)) == 2**42
     now = HistoryEntry(1_795_000_000_000, 1_795_000_000_000, "append")  # a folder's version
-    assert reached_by(number_of(ReaderPosition.of(now))).version == now.version
+    assert position_of(number_of(ReaderPosition.of(now))).version == now.version
 
 
 def copied(table: Table) -> set[int]:

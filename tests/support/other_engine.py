@@ -97,7 +97,7 @@ class Shared(TrinitySubject):
     def rows(self, step: Upsert) -> pa.Table:
         """Return the rows of a commit under the present names of the columns."""
         columns = [c for c in self._shape.columns if step.names is None or c.name in step.names]
-        found: pa.Table = self._names.given(self._arrow(columns, step.rows))
+        found: pa.Table = self._names.renamed(self._arrow(columns, step.rows))
         return found
 
     def spark_session(self) -> SparkSession:

@@ -415,14 +415,14 @@ class _Arguments:
             positional if len(args) <= len(positional) else itertools.chain(positional, itertools.repeat(self._rest))
         )
         given = zip(parameters, args, strict=False)
-        found = [value if check is None else self._one(name, check, value) for (name, check), value in given]
+        found = [value if check is None else self._checked(name, check, value) for (name, check), value in given]
         named = {
-            name: self._one(name, check, value) if (check := self._by_name.get(name, self._options)) else value
+            name: self._checked(name, check, value) if (check := self._by_name.get(name, self._options)) else value
             for name, value in kwargs.items()
         }
         return found, named
 
-    def _one(self, name: str, check: Check, value: Any) -> Any:
+    def _checked(self, name: str, check: Check, value: Any) -> Any:
         try:
             return check(value)
         except _Unfit as error:

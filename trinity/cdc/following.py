@@ -34,14 +34,14 @@ _BITS: Final = 4 * _DIGITS
 """Bits of the commit's digits: of a million commits that reuse another commit's version, one goes unnoticed."""
 
 
-def number_of(reached: ReaderPosition) -> int:
+def number_of(position: ReaderPosition) -> int:
     """Return a position as a number of its version and first digits of its commit; of the version alone if need be."""
-    if reached.version >= _VERSIONS or len(reached.commit) < _DIGITS:
-        return reached.version
-    return _BOUND | reached.version << _BITS | int(reached.commit[:_DIGITS], 16)
+    if position.version >= _VERSIONS or len(position.commit) < _DIGITS:
+        return position.version
+    return _BOUND | position.version << _BITS | int(position.commit[:_DIGITS], 16)
 
 
-def reached_by(number: int) -> ReaderPosition:
+def position_of(number: int) -> ReaderPosition:
     """Return the position for a recorded number."""
     if number < _BOUND:
         return ReaderPosition(number)
@@ -131,7 +131,7 @@ class _Following:
         newest = self.source.splits()
         application = " ".join(filter(None, [_word(at), newest.definition.id or str(self.source.name), self.name]))
         recorded = self.target.connector.metadata.recorded_txn(self.target.handle, application)
-        reached = None if recorded is None else reached_by(recorded)
+        reached = None if recorded is None else position_of(recorded)
         if reached is not None:
             reached.check_not_ahead(self.source.name, newest.version, self._reader, _REMEDY)
             if reached.version == newest.version:

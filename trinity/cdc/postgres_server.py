@@ -63,13 +63,13 @@ class Server:
     @functools.cached_property
     def identifier(self) -> str:
         """The database cluster's own identifier, which a copy of its files shares and another cluster does not."""
-        return str(self._one("SELECT system_identifier FROM pg_control_system()")[0])
+        return str(self._row_of_slot("SELECT system_identifier FROM pg_control_system()")[0])
 
     # -- the slot ---------------------------------------------------------------------------------------
 
     def flushed(self) -> int:
         """Return the LSN up to which the log is on disk: a slot has all changes that were committed before it."""
-        return int(self._one("SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn")[0])
+        return int(self._row_of_slot("SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn")[0])
 
     def messages(self, limit: int) -> list[tuple[int, bytes]]:
         """Read messages, (LSN, message), of whole transactions until there are ``limit`` or more."""
@@ -83,7 +83,7 @@ class Server:
 
     def confirm(self, lsn: int) -> None:
         """Let the slot forget what was committed up to an LSN; do nothing where it is further already."""
-        self._one(
+        self._row_of_slot(
             "SELECT pg_replication_slot_advance(slot_name, '0/0'::pg_lsn + %s) FROM (SELECT slot_name FROM "
             "pg_replication_slots WHERE slot_name = %s AND confirmed_flush_lsn < '0/0'::pg_lsn + %s OFFSET 0) s "
             "UNION ALL SELECT NULL LIMIT 1",
@@ -92,7 +92,7 @@ class Server:
 
     def drop(self) -> None:
         """Drop the slot, if it exists."""
-        self._one(
+        self._row_of_slot(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s "
             "UNION ALL SELECT NULL LIMIT 1",
             (self.slot,),
@@ -112,7 +112,7 @@ class Server:
                 raise psycopg.errors.error_from_result(made)
             lsn, name = ((made.get_value(0, n) or b"").decode() for n in (1, 2))
             numbers = "SELECT %s::pg_lsn - '0/0'::pg_lsn, restart_lsn - '0/0'::pg_lsn FROM pg_replication_slots"
-            found = self._one(f"{numbers} WHERE slot_name = %s", (lsn, self.slot))
+            found = self._row_of_slot(f"{numbers} WHERE slot_name = %s", (lsn, self.slot))
             yield Snapshot(int(found[0]), int(found[1]), name)
 
     # -- tables -----------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class Server:
 
     # -- the connection ---------------------------------------------------------------------------------
 
-    def _one(self, text: str, parameters: Iterable[Any] = ()) -> Any:
+    def _row_of_slot(self, text: str, parameters: Iterable[Any] = ()) -> Any:
         found = self._connected().execute(text.encode(), tuple(parameters) or None).fetchone()
         if found is None:
             message = f"PostgreSQL has no replication slot '{self.slot}', or another session is about to drop it."

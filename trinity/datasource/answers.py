@@ -70,7 +70,7 @@ def answer(sessions: Callable[[], Sequence[Tables]], question: Mapping[str, Any]
             session; INVALID_ARGUMENTS where the name means different tables in different sessions; and the errors of
             the kind of question.
     """
-    session, table = _found(sessions, question["table"])
+    session, table = _session_and_table(sessions, question["table"])
     if question["ask"] in _OF_FILES:
         external = table.definition.external
         folder = session.external.metadata_folder(table.name) if external else None
@@ -78,12 +78,12 @@ def answer(sessions: Callable[[], Sequence[Tables]], question: Mapping[str, Any]
     return _ANSWERS[question["ask"]](table, question)
 
 
-def _found(sessions: Callable[[], Sequence[Tables]], name: str) -> tuple[Tables, Target]:
-    found, missing = _looked_up(sessions(), name)
+def _session_and_table(sessions: Callable[[], Sequence[Tables]], name: str) -> tuple[Tables, Target]:
+    found, missing = _tables_by_location(sessions(), name)
     if len(found) > 1:
         found, missing = {}, None
         gc.collect()  # removes sessions that were dropped without being closed
-        found, missing = _looked_up(sessions(), name)
+        found, missing = _tables_by_location(sessions(), name)
     if len(found) > 1:
         raise TrinityError(
             "INVALID_ARGUMENTS",
@@ -98,7 +98,9 @@ def _found(sessions: Callable[[], Sequence[Tables]], name: str) -> tuple[Tables,
     )
 
 
-def _looked_up(sessions: Sequence[Tables], name: str) -> tuple[dict[str, tuple[Tables, Target]], TrinityError | None]:
+def _tables_by_location(
+    sessions: Sequence[Tables], name: str
+) -> tuple[dict[str, tuple[Tables, Target]], TrinityError | None]:
     """Return the tables of a name by their locations, and the error of a session that has none."""
     found: dict[str, tuple[Tables, Target]] = {}
     missing: TrinityError | None = None

@@ -60,7 +60,7 @@ class Options:
             TrinityError: INVALID_ARGUMENTS for an unknown option, an invalid value, two options that exclude each
                 other, and a missing table.
         """
-        values = {_known(name): value.strip() for name, value in given.items()}
+        values = {_option_name(name): value.strip() for name, value in given.items()}
         if not values.get("table"):
             raise TrinityError("INVALID_ARGUMENTS", 'Which table? Give option("table", "catalog.schema.table").')
         for one, other in _APART:
@@ -110,7 +110,7 @@ class Options:
         return Offset(begins="timestamp", timestamp_ms=milliseconds(self.start))
 
 
-def _known(name: str) -> str:
+def _option_name(name: str) -> str:
     found = {known.lower(): known for known in _NAMES}.get(name.lower())
     if found is None:
         message = f"Unknown option '{name}'.{nearest(name, _NAMES)} There are: {', '.join(_NAMES)}."

@@ -28,7 +28,7 @@ def pages(files: Iterable[SourceFile], columns: Sequence[Column], schema: pa.Sch
         try:
             with open_parquet(file.path) as parquet:
                 for page in parquet.iter_batches():
-                    yield _shown(page, file, columns, schema)
+                    yield _stream_page(page, file, columns, schema)
         except FileNotFoundError as error:
             raise TrinityError(
                 "BAD_DATA",
@@ -37,7 +37,9 @@ def pages(files: Iterable[SourceFile], columns: Sequence[Column], schema: pa.Sch
             ) from error
 
 
-def _shown(page: pa.RecordBatch, file: SourceFile, columns: Sequence[Column], schema: pa.Schema) -> pa.RecordBatch:
+def _stream_page(
+    page: pa.RecordBatch, file: SourceFile, columns: Sequence[Column], schema: pa.Schema
+) -> pa.RecordBatch:
     at = dt.datetime.fromtimestamp(file.timestamp_ms / 1000, dt.UTC)
     known: Mapping[object, str] = {column.identity: column.name for column in file.columns}
     constant = {

@@ -29,7 +29,7 @@ class TrinityDataSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        self._given = Options.of(options)
+        self._options = Options.of(options)
         self._inferred: Mapping[str, Any] | None = None
 
     @classmethod
@@ -47,15 +47,17 @@ class TrinityDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""
         found = self._inferred or self._table()
-        return _BatchReader(self._given.for_batch(), found["version"], _Files(found, schema))
+        return _BatchReader(self._options.for_batch(), found["version"], _Files(found, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - pyspark's name
         """Return the reader of a stream."""
         found = self._inferred or self._table()
-        return _StreamReader(self._given.for_stream(), found["version"], _Files(found, schema, self._inferred is None))
+        return _StreamReader(
+            self._options.for_stream(), found["version"], _Files(found, schema, self._inferred is None)
+        )
 
     def _table(self) -> Mapping[str, Any]:
-        given = self._given
+        given = self._options
         at = given.end if given.at is None else given.at
         question = {"ask": "columns", "table": given.table, "at": at, "changes": given.changes}
         found: Mapping[str, Any] = ask(question)
@@ -112,7 +114,7 @@ class _StreamReader(DataSourceStreamReader):
         self._options = options
         self._version = version
         self._files = files
-        self._at: Offset | None = None
+        self._offset: Offset | None = None
         self._looked = 0.0
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
@@ -124,7 +126,7 @@ class _StreamReader(DataSourceStreamReader):
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
         """Return the newest offset that the stream can reach."""
-        at = (self._at or self._options.beginning(self._milliseconds)).to_dict()
+        at = (self._offset or self._options.beginning(self._milliseconds)).to_dict()
         pause = self._looked + _PAUSE_S - time.monotonic()
         if pause > 0:
             time.sleep(pause)
@@ -132,7 +134,7 @@ class _StreamReader(DataSourceStreamReader):
             "ask": "offset",
             "table": self._options.table,
             "start": at,
-            "begun": self._at is not None,
+            "begun": self._offset is not None,
             "most": self._options.most,
         }
         if not self._options.follow:
@@ -144,7 +146,7 @@ class _StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return the parts of a batch. Spark also calls it with equal offsets, to pass where a query goes on."""
-        self._at = Offset.from_dict(end)
+        self._offset = Offset.from_dict(end)
         if start == end:
             return []
         return _parts(ask({"ask": "batch", "table": self._options.table, "start": start, "end": end}))

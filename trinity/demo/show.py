@@ -62,7 +62,7 @@ def answers_rows(findings: Findings) -> tuple[list[str], Rows]:
 def readers_rows(findings: Findings) -> tuple[list[str], Rows]:
     """Return (head, rows): the number of rows that each other reader finds in each stage."""
     rows = [
-        [reader.catalog, reader.name, *(_seen(findings.seen.get((reader.name, stage))) for stage in STAGES)]
+        [reader.catalog, reader.name, *(_row_count(findings.seen.get((reader.name, stage))) for stage in STAGES)]
         for reader in READERS
     ]
     return ["table", "reader", "rows with a log", "resolved", "compacted"], rows
@@ -107,5 +107,5 @@ def _seconds(value: float | None) -> str:
     return _NONE if value is None else f"{value:.2f} s"
 
 
-def _seen(seen: Seen | None) -> str:
+def _row_count(seen: Seen | None) -> str:
     return _NONE if seen is None else f"{seen.rows:,}"

@@ -44,14 +44,14 @@ class _Backend(_Part):
     def options(self) -> dict[str, str] | None:
         """Return libpq's parameters; None when nothing is given. ``dataSource`` wins over ``jdbcUrl``."""
         if self.data_source is not None:
-            _known("dataSource", self.data_source, DATA_SOURCES)
+            _check_known("dataSource", self.data_source, DATA_SOURCES)
             return self._with_user({})
         if self.jdbc_url is None:
             if self.jdbc_driver is not None:
                 raise ValueError("jdbcDriver: give jdbcUrl as well")
             return None
         if self.jdbc_driver is not None:
-            _known("jdbcDriver", self.jdbc_driver, DRIVERS)
+            _check_known("jdbcDriver", self.jdbc_driver, DRIVERS)
         return self._with_user(connection_options(self.jdbc_url))
 
     def _with_user(self, options: dict[str, str]) -> dict[str, str]:
@@ -279,7 +279,7 @@ def _one_backend(model: _Model, folder: Path, label: str) -> dict[str, str] | No
     return found[0]
 
 
-def _known(what: str, given: str, known: tuple[str, ...]) -> None:
+def _check_known(what: str, given: str, known: tuple[str, ...]) -> None:
     if given not in known:
         raise ValueError(f"{what} '{given}' is unknown; it is one of {', '.join(known)}")
 

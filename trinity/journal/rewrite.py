@@ -44,7 +44,7 @@ class UniqueCheck:
 
     table: JournalTable
     columns: tuple[str, ...]
-    found: Bound
+    query: Bound
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from trinity_conformance.command.environment import (
     adapter,
     catalog_options,
     check_empty,
+    checked_name,
     crash_saved,
     ended_by_sigterm,
-    known,
     local_spark,
     origin,
     quiet,
@@ -145,7 +145,7 @@ def run(
                     options=options,
                     as_of=as_of,
                     gaps=expected,
-                    on_finding=partial(_found, console, folder),
+                    on_finding=partial(_save_finding, console, folder),
                 )
             except TrinityError as error:
                 raise wrong_usage(f"The adapter '{connector}' could not be run: {error}") from error
@@ -160,7 +160,7 @@ def run(
 
 
 def _budget(name: str, minutes: float | None) -> Budget:
-    found = BUDGETS[known("budget", name, list(BUDGETS))]
+    found = BUDGETS[checked_name("budget", name, list(BUDGETS))]
     if minutes is None:
         return found
     if not found.minutes:
@@ -168,7 +168,7 @@ def _budget(name: str, minutes: float | None) -> Budget:
     return replace(found, minutes=minutes)
 
 
-def _found(console: Console, folder: Path, failure: NonConformance) -> None:
+def _save_finding(console: Console, folder: Path, failure: NonConformance) -> None:
     """Save a finding at once, so that an interrupted run loses none."""
     saved = "" if failure.trace is None else f", saved as {traces.save(failure.trace, folder)}"
     console.print(f"found by {failure.check}{saved}", markup=False)
@@ -184,7 +184,7 @@ def _gaps(file: Path | None) -> tuple[Gap, ...]:
 def _check_forms(files: Sequence[Path]) -> None:
     """Check, before a run, that its reports can be written."""
     for path in files:
-        known("form of a report", path.suffix, list(FORMS))
+        checked_name("form of a report", path.suffix, list(FORMS))
         if not path.parent.is_dir():
             raise wrong_usage(f"There is no folder '{path.parent}' for the report '{path.name}': make it first.")
 
@@ -197,7 +197,7 @@ def _checks(check: str | None, as_of: str | None) -> int:
         raise wrong_usage(f"--as-of: {error}.") from error
     if check is None:
         return len(had)
-    known("check", check, [c.id for c in CHECKS])
+    checked_name("check", check, [c.id for c in CHECKS])
     if check not in [c.id for c in had]:
         raise wrong_usage(f"--as-of: the suite of {as_of} had no check '{check}'.")
     return 1
@@ -206,7 +206,7 @@ def _checks(check: str | None, as_of: str | None) -> int:
 @app.command()
 def explain(check: Annotated[str, typer.Argument(help="Id of a check, as in `list`.")]) -> None:
     """Explain a check: its rules as the semantics states them, the histories it plays, the faults it must find."""
-    typer.echo(explained(check_of(known("check", check, [c.id for c in CHECKS]))))
+    typer.echo(explained(check_of(checked_name("check", check, [c.id for c in CHECKS]))))
 
 
 @app.command()
@@ -422,7 +422,7 @@ def init(
         raise wrong_usage(f"A format '{name}' is installed already; choose another name.")
     target = folder or Path(f"{name}-trinity")
     try:
-        files = scaffold(name, target, known("template", template, list(TEMPLATES)))
+        files = scaffold(name, target, checked_name("template", template, list(TEMPLATES)))
     except TrinityError as error:
         raise wrong_usage(error.message) from error
     for file in files:

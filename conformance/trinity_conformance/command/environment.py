@@ -35,7 +35,7 @@ def wrong_usage(message: str) -> typer.Exit:
     return typer.Exit(_WRONG_USAGE)
 
 
-def known(kind: str, name: str, names: Sequence[str]) -> str:
+def checked_name(kind: str, name: str, names: Sequence[str]) -> str:
     """Return a name if it is one of ``names``; else exit with a message that suggests the nearest one."""
     if name not in names:
         raise wrong_usage(f"There is no {kind} '{name}'.{nearest(name, list(names))} There are: {', '.join(names)}.")
@@ -45,7 +45,7 @@ def known(kind: str, name: str, names: Sequence[str]) -> str:
 def adapter(name: str) -> str | type[Format]:
     """Return an adapter: the name of an installed one, or the class that ``module:Class`` names."""
     if ":" not in name:
-        return known("format", name, connectors())
+        return checked_name("format", name, connectors())
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final
 
 from trinity.spi import EVERYTHING, Capability
-from trinity_conformance.generate.profiles import at
+from trinity_conformance.generate.profiles import choice_at
 from trinity_conformance.model.engine_fold import FUNCTIONS
 from trinity_conformance.playing.needs import with_types
 
@@ -122,16 +122,16 @@ class EngineProfile:
 def engine_rota(number: int, capabilities: Collection[Capability] = EVERYTHING) -> EngineProfile:
     """Return the profile of history ``number`` (from 0), of an engine and with types that an adapter has."""
     lanes = [lane for lane in LANES if Capability(lane[0]) in capabilities] or LANES
-    engine, grouped, mode = lane = at(number, lanes)
-    sequence, descending = at(number, _SEQUENCES) if engine != "first-row" else ((), False)
+    engine, grouped, mode = lane = choice_at(number, lanes)
+    sequence, descending = choice_at(number, _SEQUENCES) if engine != "first-row" else ((), False)
     found = EngineProfile(
         engine,
         mode,
-        at(number, with_types(ENGINE_KEYS, tuple, capabilities)),
+        choice_at(number, with_types(ENGINE_KEYS, tuple, capabilities)),
         sequence,
         descending,
-        at(number, with_types(GROUPS, chain.from_iterable, capabilities)) if grouped else (),
-        feature=at(number, _FEATURES),
+        choice_at(number, with_types(GROUPS, chain.from_iterable, capabilities)) if grouped else (),
+        feature=choice_at(number, _FEATURES),
         capabilities=capabilities,
     )
     return replace(found, functions=_functions(found, _tables_before(number, lanes))) if _folds(lane) else found

@@ -17,9 +17,9 @@ def by_turns(history: History, number: int) -> History:
 
 def without_spark(history: History) -> History:
     """Return a history that this process executes alone, with all rows as Arrow data."""
-    return replace(history, steps=tuple(map(_here, history.steps)))
+    return replace(history, steps=tuple(map(_executed_locally, history.steps)))
 
 
-def _here(step: Step) -> Step:
+def _executed_locally(step: Step) -> Step:
     here = replace(step, executor="local")
     return replace(here, path="arrow") if isinstance(here, Upsert) else here

@@ -106,16 +106,16 @@ class Profile:
 def rota(number: int, capabilities: Collection[Capability] = EVERYTHING) -> Profile:
     """Return the profile of history ``number`` (from 0), with types that an adapter has."""
     return Profile(
-        at(number, with_types(KEYS, tuple, capabilities)),
-        at(number, with_types(WATERMARKS, tuple, capabilities)),
-        at(number, with_types(TOMBSTONES, _of_mark, capabilities)),
-        at(number, FEATURES),
-        at(number, PRODUCERS),
+        choice_at(number, with_types(KEYS, tuple, capabilities)),
+        choice_at(number, with_types(WATERMARKS, tuple, capabilities)),
+        choice_at(number, with_types(TOMBSTONES, _of_mark, capabilities)),
+        choice_at(number, FEATURES),
+        choice_at(number, PRODUCERS),
         capabilities,
     )
 
 
-def at(number: int, choices: Sequence[_T]) -> _T:
+def choice_at(number: int, choices: Sequence[_T]) -> _T:
     """Return the choice that has its turn at a number."""
     return choices[number % len(choices)]
 
@@ -173,8 +173,8 @@ class DmlProfile:
 def dml_rota(number: int, capabilities: Collection[Capability] = EVERYTHING) -> DmlProfile:
     """Return the profile of program ``number`` (from 0), with types that an adapter has."""
     return DmlProfile(
-        *at(number, _LAYOUTS),
-        *at(number, _ORDERINGS),
-        at(number, with_types(_MARKS, _of_mark, capabilities)),
-        at(number, _PARADIGMS),
+        *choice_at(number, _LAYOUTS),
+        *choice_at(number, _ORDERINGS),
+        choice_at(number, with_types(_MARKS, _of_mark, capabilities)),
+        choice_at(number, _PARADIGMS),
     )

@@ -204,7 +204,7 @@ class _Author:
         if kind <= 2 and self.shape.watermark and self.model.merged():
             return self.refilling()
         whens = self.draw(st.lists(st.sampled_from(_WHENS), min_size=1, max_size=5))
-        cases = tuple(_reached(list(map(self.case, whens))))
+        cases = tuple(_reachable(list(map(self.case, whens))))
         return Statement("MERGE", cases, self.source(), self.predicates("t", "s").on(), self.pick("spark", "trino"))
 
     def upserting(self) -> Statement:
@@ -336,7 +336,7 @@ def statements(draw: st.DrawFn, model: DmlModel, legal: bool | None = None) -> S
     return _Author(draw, model).statement(legal)
 
 
-def _reached(cases: list[Case]) -> list[Case]:
+def _reachable(cases: list[Case]) -> list[Case]:
     """Return the cases that no unconditional case of the same kind precedes."""
     final = {c.when: n for n, c in reversed(list(enumerate(cases))) if c.condition is None}
     return [c for n, c in enumerate(cases) if n <= final.get(c.when, n)]

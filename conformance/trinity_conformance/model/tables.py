@@ -154,10 +154,10 @@ class Model:
 
     def feed(self, after: int) -> list[Changed]:
         """Return the feed since the first ``after`` commits, by ``changelog-producer`` (C6)."""
-        kinds = {"input": self.came, "full-compaction": self.rounds}
+        kinds = {"input": self.arrivals_after, "full-compaction": self.rounds}
         return kinds.get(self.shape.producer, self.changes)(after)
 
-    def came(self, after: int) -> list[Changed]:
+    def arrivals_after(self, after: int) -> list[Changed]:
         """Return the row versions in arrival order, commit by commit."""
         commits = enumerate(self.arrived(), 1)
         return [Changed(self.kind_of(v), n, v.row) for n, commit in commits if n > after for v in commit]

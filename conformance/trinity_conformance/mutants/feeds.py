@@ -62,15 +62,15 @@ class LookupLostByCompaction(Model):
 class InputIsMerged(Model):
     """Rows as they came are shown only where they change the merged read (against C6)."""
 
-    def came(self, after: int) -> list[Changed]:
+    def arrivals_after(self, after: int) -> list[Changed]:
         return self.changes(after)
 
 
 class InputWithoutRepeats(Model):
     """Of a commit's rows of one key only the last is shown (against C6)."""
 
-    def came(self, after: int) -> list[Changed]:
-        return list({(c.version, self.key_of(c.row)): c for c in super().came(after)}.values())
+    def arrivals_after(self, after: int) -> list[Changed]:
+        return list({(c.version, self.key_of(c.row)): c for c in super().arrivals_after(after)}.values())
 
 
 class KindsOfInputAreLost(Model):

@@ -208,7 +208,7 @@ def verify(subject: TrinitySubject, tally: Tally, probes: Mapping[Capability, Ca
             continue
         except NonConformance as failure:
             failure.message = f"{capability.value}: {failure.message}"
-            findings.append(_found(capability, failure))
+            findings.append(_with_case(capability, failure))
             continue
         finally:
             tally.observations[_CHECK] += 1
@@ -217,11 +217,11 @@ def verify(subject: TrinitySubject, tally: Tally, probes: Mapping[Capability, Ca
         if works is not True and capability in declared:
             refused.add(capability)
             text = f"{capability.value}: declared, and refused: {works}"
-            findings.append(_found(capability, NonConformance(_CHECK, text)))
+            findings.append(_with_case(capability, NonConformance(_CHECK, text)))
     return Verified(declared - refused, frozenset(undeclared), tuple(findings))
 
 
-def _found(capability: Capability, failure: NonConformance) -> NonConformance:
+def _with_case(capability: Capability, failure: NonConformance) -> NonConformance:
     """Return a failure with the case that plays it again."""
     failure.case = Case(_CHECK, capability.value, "local", steps=(f"try {capability.value}",))
     return failure

@@ -196,17 +196,17 @@ def _listed(rows: Mapping[Key, Row], key: Key) -> list[Row]:
 
 def _explain(model: Model, key: Key, wanted: list[Row], read: list[Row], names: Sequence[str]) -> list[str]:
     lines = [f"  key {key}"]
-    lines += [f"    expected {_shown(model, row, names)}" for row in wanted] or ["    expected no row"]
-    lines += [f"    read     {_shown(model, row, names)}" for row in read] or ["    read     no row"]
+    lines += [f"    expected {_row_text(model, row, names)}" for row in wanted] or ["    expected no row"]
+    lines += [f"    read     {_row_text(model, row, names)}" for row in read] or ["    read     no row"]
     for number, commit in enumerate(model.commits):
         for version in commit:
             if model.key_of(version.row) == key:
                 mark = " deleted" if version.deleted else " assigned" if version.assigned else ""
                 if version.named is not None:
                     mark += f", names {sorted(version.named)}"
-                lines.append(f"      commit {number}: {_shown(model, version.row, model.shape.names)}{mark}")
+                lines.append(f"      commit {number}: {_row_text(model, version.row, model.shape.names)}{mark}")
     return lines
 
 
-def _shown(model: Model, row: Row, names: Sequence[str]) -> str:
+def _row_text(model: Model, row: Row, names: Sequence[str]) -> str:
     return ", ".join(f"{n}={encode(model.shape.type_of(n), row[n])!r}" for n in names)

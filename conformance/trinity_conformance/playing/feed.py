@@ -94,7 +94,7 @@ def _check_changes(model: Model, known: Known, feed: Sequence[Changed]) -> None:
 
 def _check_rows_as_they_came(model: Model, start: int, feed: Sequence[Changed]) -> None:
     """Compare the rows of each commit with the rows that the writer passed (C6)."""
-    wanted, found = (list(_by_version(changes).items()) for changes in (model.came(start), feed))
+    wanted, found = (list(_by_version(changes).items()) for changes in (model.arrivals_after(start), feed))
     if len(wanted) != len(found):
         raise NonConformance("changes", f"{len(found)} commits show rows as they came, of {len(wanted)} (C6)")
     for (number, came), (version, shown) in zip(wanted, found, strict=True):

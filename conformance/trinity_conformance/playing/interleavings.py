@@ -148,7 +148,7 @@ def interleave(session: trinity.Session, name: str, names: Sequence[str], *, key
         act(0)
     if len(done) < len(names):  # the first action had nothing to commit
         others()
-    _compare(_seen(session, name), names, done, keyed)
+    _compare(_final_world(session, name), names, done, keyed)
 
 
 class _BeforeCommit:
@@ -177,7 +177,7 @@ class _BeforeCommit:
         self._restore()
 
 
-def _seen(session: trinity.Session, name: str) -> World:
+def _final_world(session: trinity.Session, name: str) -> World:
     rows = [(row.k, row.n) for row in session.sql(f"SELECT k, n FROM {name}").collect()]
     columns = {column.name for column in session.table(name).definition.visible}
     return World(tuple(sorted(rows)), frozenset(columns - {"k", "n"}))

@@ -72,7 +72,7 @@ class Names:
         """Return a statement with the table's names."""
         return statement.renamed(self.now, self._shape) if self._before else statement
 
-    def given(self, data: Any) -> Any:
+    def renamed(self, data: Any) -> Any:
         """Return Arrow data or a DataFrame of the model with the table's names."""
         if isinstance(data, pa.Table):
             return data.rename_columns([self.now[n] for n in data.column_names])
@@ -83,13 +83,13 @@ class Names:
         columns = tuple(replace(c, name=self.now[c.name]) for c in self._shape.columns)
         return replace(condition, column=self.now[condition.column]).sql(replace(self._shape, columns=columns))
 
-    def shown(self, columns: Sequence[str], version: Any = None) -> list[Any]:
+    def select_list(self, columns: Sequence[str], version: Any = None) -> list[Any]:
         """Return the columns of a read, of the newest version or of another, under the model's names."""
         from pyspark.sql import functions as F
 
-        return [F.col(name).alias(c) for c, name in zip(columns, self.at(columns, version), strict=True)]
+        return [F.col(name).alias(c) for c, name in zip(columns, self.names_at(columns, version), strict=True)]
 
-    def at(self, columns: Sequence[str], version: Any = None) -> list[str]:
+    def names_at(self, columns: Sequence[str], version: Any = None) -> list[str]:
         """Return the names that columns have in the newest version, or had in another."""
         older = (names for at, names in self._before if version is not None and version <= at)
         names = next(older, self.now)

@@ -35,7 +35,7 @@ class Past:
         """Return the commit time of a version; None when vacuum removed the version, as it may."""
         found = dict(self.listed()).get(version)
         if found is None:
-            self.gone(version)
+            self.check_may_be_missing(version)
         return found
 
     def rows(self, version: Any, timestamp: datetime | None) -> list[Row] | None:
@@ -57,7 +57,7 @@ class Past:
         except Exception as error:
             raise NonConformance("time-travel", f"a legal read-past raised {type(error).__name__}: {error}") from error
 
-    def gone(self, version: Any) -> None:
+    def check_may_be_missing(self, version: Any) -> None:
         """Check that a version may be missing."""
         if not self.vacuumed:
             raise NonConformance("time-travel", f"history() does not list version {version}, and nothing was vacuumed")
@@ -78,4 +78,4 @@ class Past:
         if any(not (a[0] < b[0] and a[1] < b[1]) for a, b in pairwise(listed)):
             raise NonConformance("time-travel", f"history() does not increase strictly: {listed}")
         for version in {version for version, _ in self.versions} - {version for version, _ in listed}:
-            self.gone(version)
+            self.check_may_be_missing(version)

@@ -93,7 +93,7 @@ def _play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProc
         for row in race.first.rows:
             write(subject.session.table(name), [row])
         taken = run_race(race, name, processes)
-        judge(taken, race.first, _seen(subject, name, race.keyed))
+        judge(taken, race.first, _world_of(subject, name, race.keyed))
     except NonConformance as failure:
         failure.race = race
         raise
@@ -106,7 +106,7 @@ def _play_race(subject: TrinitySubject, race: Race, processes: Sequence[RaceProc
     tally.coverage.saw(*_situations(taken))
 
 
-def _seen(subject: TrinitySubject, name: str, keyed: bool) -> World:
+def _world_of(subject: TrinitySubject, name: str, keyed: bool) -> World:
     table = subject.session.table(name)
     rows = [(row["k"], row["n"]) for row in table.to_arrow(["k", "n"]).to_pylist()]
     columns = frozenset(column.name for column in table.definition.visible) - {"k", "n"}

@@ -46,7 +46,7 @@ def play(subject: Subject, history: History, tally: Tally | None = None, every_s
     """
     run = _Run(subject, history, tally or Tally())
     try:
-        run.whole(every_step)
+        run.play_all(every_step)
     except NonConformance as failure:
         failure.history, failure.step = history, run.number
         if run.went_wrong:
@@ -57,7 +57,7 @@ def play(subject: Subject, history: History, tally: Tally | None = None, every_s
 class _Run(Faulted):
     """The steps of one history."""
 
-    def whole(self, every_step: bool) -> None:
+    def play_all(self, every_step: bool) -> None:
         self.tally.coverage.start()
         self.guarded("create", lambda: self.subject.create(self.history.shape))
         for number, step in enumerate(self.history.steps):

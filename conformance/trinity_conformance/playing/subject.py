@@ -304,7 +304,7 @@ class TrinitySubject:
         data: Any = pa.concat_tables(chunks)
         if step.path == "spark" and self._spark is not None:
             data = self._frame(self._spark, columns, chunks)
-        data = self._names.given(data)
+        data = self._names.renamed(data)
         write = self._table.upsert if self._shape.key else self._table.append
         with _united_as_they_are(self._spark):
             result = self.run(lambda: write(data, txn=step.txn))
@@ -328,7 +328,7 @@ class TrinitySubject:
 
     def delete(self, keys: Sequence[tuple[Json, ...]] | None, condition: Condition | None) -> Outcome:
         columns = [c for c in self._shape.columns if c.name in self._shape.key]
-        which: Any = self._names.given(self._arrow(columns, list(keys or ())))
+        which: Any = self._names.renamed(self._arrow(columns, list(keys or ())))
         if condition is not None:
             which = self._names.sql(condition)
         return Outcome(self.run(lambda: self._table.delete(which)).version)
@@ -391,14 +391,14 @@ class TrinitySubject:
         if where is not None and not on_key:
             frame = frame.where(where)
         with spark_errors():
-            return frame.select(*self._names.shown(request.columns, request.then)).toArrow()
+            return frame.select(*self._names.select_list(request.columns, request.then)).toArrow()
 
     def _by_arrow(self, request: _ReadRequest) -> pa.Table:
         """Return what this process reads, or leaves to Spark."""
         where = None if request.condition is None else self._names.sql(request.condition)
         found = self.run(
             lambda: self._table.to_arrow(
-                self._names.at(request.columns, request.then),
+                self._names.names_at(request.columns, request.then),
                 where,
                 version=request.version,
                 timestamp=request.timestamp,
@@ -409,7 +409,7 @@ class TrinitySubject:
     def read_elsewhere(self) -> list[Row] | None:
         if not self.others_see:
             return None
-        found = read_elsewhere(self.settings, self._name, self._names.at(self._shape.names))
+        found = read_elsewhere(self.settings, self._name, self._names.names_at(self._shape.names))
         rows: list[Row] = found.rename_columns(list(self._shape.names)).to_pylist()
         return rows
 
@@ -433,7 +433,7 @@ class TrinitySubject:
             raise Unsupported("changes between versions, which the adapter does not declare")
         facts = ["_change_type", "_commit_version"]
         found = self.run(lambda: self._table.changes(after).to_arrow())
-        found = found.select([*facts, *self._names.at(self._shape.names)])
+        found = found.select([*facts, *self._names.names_at(self._shape.names)])
         rows = found.rename_columns([*facts, *self._shape.names]).to_pylist()
         return [Changed(r.pop("_change_type"), r.pop("_commit_version"), r) for r in rows]
 

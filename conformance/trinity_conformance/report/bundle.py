@@ -114,17 +114,17 @@ class Bundle:
             origin, there = source.imported[name]
             if origin.startswith(_SUITE):
                 self._include(there, origin)
-                self._own(name, (origin, there))
+                self._claim_name(name, (origin, there))
             else:
-                self._own(name, (origin, there))
+                self._claim_name(name, (origin, there))
                 self._imports.add(_import(name, origin, there))
         elif name in source.nodes and (module, name) not in self._begun:
             self._begun.add((module, name))
-            self._own(name, (module, name))
+            self._claim_name(name, (module, name))
             self._follow(source.nodes[name], module)
             self._modules.setdefault(module, set()).add(name)
 
-    def _own(self, name: str, defined: _Defined) -> None:
+    def _claim_name(self, name: str, defined: _Defined) -> None:
         if self._owners.setdefault(name, defined) != defined:
             raise ValueError(f"'{name}' means two things in a program: {self._owners[name]} and {defined}")
 

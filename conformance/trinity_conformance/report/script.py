@@ -198,7 +198,7 @@ class _Body:
     def expect(
         self, when: str, wanted: Mapping[Any, Mapping[str, Value]], how: str, columns: Sequence[str], at: Any = None
     ) -> Iterator[str]:
-        read = f"session.table('t').to_arrow({self.names.at(columns, at)!r}{how})"
+        read = f"session.table('t').to_arrow({self.names.names_at(columns, at)!r}{how})"
         yield f"expect({when!r}, {read},"
         yield from (f"       {tuple(row[n] for n in columns)!r}," for row in wanted.values())
         yield ")"
@@ -214,14 +214,14 @@ class _Body:
         done = self.model.upsert(step.rows, step.txn, step.names)
         yield f"done = session.table('t').{verb}({data}, txn={step.txn!r})"
         yield f"assert done.skipped is {not done}, done"
-        yield from self.kept(done)
+        yield from self.keep_version(done)
 
     def rows(self, columns: Sequence[Column], values: Sequence[tuple[Json, ...]]) -> str:
         types = {self.names.now[c.name]: c.type for c in columns}
         decoded = [tuple(decode(c.type, value) for c, value in zip(columns, row, strict=True)) for row in values]
         return f"rows({', '.join([repr(types), *map(repr, decoded)])})"
 
-    def kept(self, done: object) -> Iterator[str]:
+    def keep_version(self, done: object) -> Iterator[str]:
         if done:
             self.versions.append(len(self.model.commits))
             yield "versions.append(done.version)"
@@ -229,11 +229,11 @@ class _Body:
     def delete(self, step: Delete) -> Iterator[str]:
         if step.condition is not None:
             yield f"done = session.table('t').delete({self.names.sql(step.condition)!r})"
-            yield from self.kept(self.model.delete_where(step.condition))
+            yield from self.keep_version(self.model.delete_where(step.condition))
             return
         columns = [c for c in self.shape.columns if c.name in self.shape.key]
         yield f"done = session.table('t').delete({self.rows(columns, step.keys or ())})"
-        yield from self.kept(self.model.delete_keys([self.model.key_form(k) for k in step.keys or ()]))
+        yield from self.keep_version(self.model.delete_keys([self.model.key_form(k) for k in step.keys or ()]))
 
     def change(self, step: Change) -> Iterator[str]:
         effect = self.model.effect(step.statement)

@@ -99,7 +99,7 @@ def _fewer_executors(history: History) -> Iterator[History]:
         yield replace(history, steps=tuple(replace(step, executor=executor) for step in history.steps))
     for i, step in enumerate(history.steps):
         if step.executor == "local":
-            yield replace(history, steps=_put(history, i, replace(step, executor="spark")))
+            yield replace(history, steps=_with_step(history, i, replace(step, executor="spark")))
 
 
 def _fewer_faults(failure: NonConformance, history: History) -> Iterator[History]:
@@ -109,7 +109,7 @@ def _fewer_faults(failure: NonConformance, history: History) -> Iterator[History
         one = (s if i == failure.step else replace(s, fault=None) for i, s in enumerate(history.steps))
         yield replace(history, steps=tuple(one))
     for i in faulty:
-        yield replace(history, steps=_put(history, i, replace(history.steps[i], fault=None)))
+        yield replace(history, steps=_with_step(history, i, replace(history.steps[i], fault=None)))
 
 
 def _fewer_keys(failure: NonConformance, history: History) -> Iterator[History]:
@@ -169,17 +169,17 @@ def _fewer_rows(history: History) -> Iterator[History]:
             for number, split in enumerate(step.splits):
                 for i in range(len(split)):
                     splits = (*step.splits[:number], split[:i] + split[i + 1 :], *step.splits[number + 1 :])
-                    yield replace(history, steps=_put(history, at, replace(step, splits=splits)))
+                    yield replace(history, steps=_with_step(history, at, replace(step, splits=splits)))
 
 
-def _put(history: History, at: int, step: Step) -> tuple[Step, ...]:
+def _with_step(history: History, at: int, step: Step) -> tuple[Step, ...]:
     return (*history.steps[:at], step, *history.steps[at + 1 :])
 
 
 def _simpler(history: History) -> Iterator[History]:
     for i, step in enumerate(history.steps):
         for simple in _simpler_steps(step):
-            yield replace(history, steps=_put(history, i, simple))
+            yield replace(history, steps=_with_step(history, i, simple))
     if not any(isinstance(s, Change) or (isinstance(s, (Delete, Query)) and s.condition) for s in history.steps):
         for name in (n for n in history.shape.names if n.startswith("p")):
             yield _without(history, name)

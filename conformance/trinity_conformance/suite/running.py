@@ -123,7 +123,7 @@ def run_check(
     declares = subject.capabilities
     run = _Run(subject, checks, chosen, seed, tally, excused, expected, progress, on_finding, clock, begun)
     try:
-        run.whole()
+        run.play_all()
     finally:
         tally.left.update(subject.left)
         subject.close()
@@ -170,7 +170,7 @@ class _Run:
     ended: set[str] = field(default_factory=lambda: {"first-steps"})
     interrupted: bool = False
 
-    def whole(self) -> None:
+    def play_all(self) -> None:
         """Play the budget, until it is interrupted; a budget with minutes is repeated until they have passed."""
         try:
             self.first_round()

@@ -53,22 +53,29 @@ class _Events:
 
     Attributes:
         row: index in :attr:`History.rows` of the row with the event's values.
-        at: index in :attr:`History.sequences` of its sequence.
-        gone: True if the event deletes.
+        sequence: index in :attr:`History.sequences` of its sequence.
+        deletes: True if the event deletes.
         rank: the event's source, a :class:`Rank`.
-        was: index of the target's row that is this event; -1 without one.
+        stored_row: index of the target's row that is this event; -1 without one.
     """
 
     row: np.ndarray
-    at: np.ndarray
-    gone: np.ndarray
+    sequence: np.ndarray
+    deletes: np.ndarray
     rank: np.ndarray
-    was: np.ndarray
+    stored_row: np.ndarray
 
     @classmethod
-    def of(cls, row: np.ndarray, at: np.ndarray, gone: np.ndarray | bool, rank: Rank, was: np.ndarray | int) -> _Events:
-        """Return events of one rank. ``gone`` and ``was`` may be one value for all of them."""
-        return cls(row, at, *(np.broadcast_to(value, row.shape) for value in (gone, int(rank), was)))
+    def of(
+        cls,
+        row: np.ndarray,
+        sequence: np.ndarray,
+        deletes: np.ndarray | bool,
+        rank: Rank,
+        stored_row: np.ndarray | int,
+    ) -> _Events:
+        """Return events of one rank. ``deletes`` and ``stored_row`` may be one value for all of them."""
+        return cls(row, sequence, *(np.broadcast_to(value, row.shape) for value in (deletes, int(rank), stored_row)))
 
     @classmethod
     def together(cls, parts: Sequence[_Events]) -> _Events:
@@ -115,22 +122,22 @@ class History:
         every = _Events.together(
             [*_stored_events(stored, codes, as_numpy(ends.is_valid())), _new_events(stored, events)]
         )
-        every = every[np.lexsort((every.rank, codes[every.at], numbers[every.row]))]
-        key, code = numbers[every.row], codes[every.at]
+        every = every[np.lexsort((every.rank, codes[every.sequence], numbers[every.row]))]
+        key, code = numbers[every.row], codes[every.sequence]
         first = np.flatnonzero(_begins(key) | _begins(code))
         if not len(first):
             return cls(plan, stored, rows, sequences, every, key)
         # of one sequence the highest rank counts, and of new events the one that came last (K4)
         counting = every[np.append(first[1:], len(key)) - 1]
-        counting = replace(counting, was=np.maximum.reduceat(every.was, first))
+        counting = replace(counting, stored_row=np.maximum.reduceat(every.stored_row, first))
         return cls(plan, stored, rows, sequences, counting, key[first])
 
     def changed(self) -> pa.Table:
         """Return the target's rows that the new events change or add, with their row kind."""
-        gone, was = self.events.gone, self.events.was
-        kinds = np.where(gone, StoredKind.DELETED, np.where(self._shown, StoredKind.ADDED, StoredKind.HIDDEN))
+        gone, was = self.events.deletes, self.events.stored_row
+        kinds = np.where(gone, StoredKind.DELETED, np.where(self._visible, StoredKind.ADDED, StoredKind.HIDDEN))
         # a delete that ended a version is implied by its END_AT, a start without visible row by the version before
-        kept = np.where(gone, (was != _NONE) | ~self._follows, self._shown | (self.events.rank != Rank.BEGAN))
+        kept = np.where(gone, (was != _NONE) | ~self._follows, self._visible | (self.events.rank != Rank.BEGAN))
         compared = np.flatnonzero(kept & (was != _NONE))
         compared = compared[kinds[compared] == _row_kinds(self.stored)[was[compared]]]
         old = self.stored.select([c.name for c in self.plan.definition.visible]).take(as_arrow(was[compared]))
@@ -141,18 +148,18 @@ class History:
     @cached_property
     def _follows(self) -> np.ndarray:
         """For each event, whether it comes after an event of its key that does not delete."""
-        found: np.ndarray = ~_begins(self.key) & ~np.append(False, self.events.gone[:-1])[: len(self.key)]
+        found: np.ndarray = ~_begins(self.key) & ~np.append(False, self.events.deletes[:-1])[: len(self.key)]
         return found
 
     @cached_property
     def _opens(self) -> np.ndarray:
         """For each event, whether it begins a version."""
-        opens = ~self.events.gone
+        opens = ~self.events.deletes
         compared = np.flatnonzero(opens & self._follows)
         opens[compared] = False
         for name in (column.name for column in self.plan.tracked):
             values = self.rows.column(name).combine_chunks()
-            own, before = (_taken(values, self.events.row[indexes]) for indexes in (compared, compared - 1))
+            own, before = (_take(values, self.events.row[indexes]) for indexes in (compared, compared - 1))
             opens[compared] |= ~equal_values(own, before)
         return opens
 
@@ -160,28 +167,28 @@ class History:
     def _next(self) -> np.ndarray:
         """For each event, the index of the key's next event that begins a version or deletes; -1 without one."""
         indexes = np.arange(len(self.key))
-        turns = np.where(self._opens | self.events.gone, indexes, len(indexes))
+        turns = np.where(self._opens | self.events.deletes, indexes, len(indexes))
         found = np.append(np.minimum.accumulate(turns[::-1])[::-1], len(indexes))[1:]
         of_key = np.append(self.key, _NONE)[found] == self.key
         return np.where(of_key, found, _NONE)
 
     @cached_property
-    def _shown(self) -> np.ndarray:
+    def _visible(self) -> np.ndarray:
         """For each event, whether reads show it for its version: the last one; the first if no sequence is stored."""
         if self.plan.arguments.by_start:
             return self._opens
         ends = _begins(self.key[::-1])[::-1] | (self._next == np.arange(len(self.key)) + 1)
-        found: np.ndarray = ~self.events.gone & ends
+        found: np.ndarray = ~self.events.deletes & ends
         return found
 
     def _as_rows(self, indexes: np.ndarray) -> pa.Table:
         """Return events as rows of the target. A delete has NULL in all columns that allow it."""
-        plan, gone, shown = self.plan, self.events.gone[indexes], self._shown[indexes]
+        plan, gone, shown = self.plan, self.events.deletes[indexes], self._visible[indexes]
         began = np.maximum.accumulate(np.where(self._opens, np.arange(len(self.key)), 0))[indexes]
-        at, after = self.events.at, self._next[indexes]
+        at, after = self.events.sequence, self._next[indexes]
         end = np.where(shown & (after != _NONE), at[after], _NONE)
         own, start, end = (
-            _taken(self.sequences, numbers)
+            _take(self.sequences, numbers)
             for numbers in (at[indexes], np.where(shown, at[began], at[indexes]), np.where(gone, at[indexes], end))
         )
         parts = [own] if len(plan.identity) == 1 else own.flatten()
@@ -190,7 +197,7 @@ class History:
         cleared = np.where(gone, _NONE, rows)
         return pa.table({
             c.name: made[c.name] if c.name in made
-            else _taken(self.rows.column(c.name).combine_chunks(), cleared if plan.cleared(c) else rows)
+            else _take(self.rows.column(c.name).combine_chunks(), cleared if plan.cleared(c) else rows)
             for c in plan.definition.visible
         })  # fmt: skip
 
@@ -200,7 +207,7 @@ def _begins(values: np.ndarray) -> np.ndarray:
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
-def _taken(values: pa.Array, numbers: np.ndarray) -> pa.Array:
+def _take(values: pa.Array, numbers: np.ndarray) -> pa.Array:
     """Return the values at the indices; NULL for the index -1."""
     return values.take(as_arrow(numbers, mask=numbers == _NONE))
 

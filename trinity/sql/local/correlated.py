@@ -62,10 +62,10 @@ class OuterQuery:
             theirs = list(other.find_all(exp.Column))
             of_one_side = len(self.columns_in(other)) == len(theirs) and not self.columns_in(own)
             if theirs and own.find(exp.Column) and of_one_side and not part.find(exp.Query):
-                return own, other.copy().transform(self._meant)
+                return own, other.copy().transform(self._with_engine_name)
         raise Refused("a subquery names a column of the outer query otherwise than in an equality")
 
-    def _meant(self, node: exp.Expr) -> exp.Expr:
+    def _with_engine_name(self, node: exp.Expr) -> exp.Expr:
         """Return a column of the outer row under its name in the engine; return other nodes as they are."""
         if not isinstance(node, exp.Column):
             return node

@@ -79,7 +79,7 @@ class On:
     @classmethod
     def of_names(cls, names: Iterable[str], left: Scope, right: Scope, timezone: _Timezone) -> On:
         """Return the condition that columns of these names are equal. Raises as :meth:`of`, and COLUMN_NOT_FOUND."""
-        sides = [[_certain(compile_expression(_found(name, s), s, timezone)) for s in (left, right)] for name in names]
+        sides = [[_certain(compile_expression(_column(name, s), s, timezone)) for s in (left, right)] for name in names]
         pairs = [_compared(one, other, timezone) for one, other in sides]
         return cls([(one, "=", other) for one, other in pairs], [], [], [])
 
@@ -153,7 +153,7 @@ def _pair(part: exp.Expr, left: Scope, right: Scope, timezone: _Timezone) -> tup
     return one, _OPERATORS[operator], other
 
 
-def _found(name: str, scope: Scope) -> exp.Expr:
+def _column(name: str, scope: Scope) -> exp.Expr:
     column = scope.find("", name)
     return exp.column(column.name, table=column.qualifier or None, quoted=True)
 

@@ -73,7 +73,7 @@ _Common: TypeAlias = Mapping[str, tuple[exp.CTE, Any]]
 """Name of a WITH query in lower case -> (the query, the WITH queries that it may use)."""
 
 
-_Wanted: TypeAlias = Sequence[tuple[str, exp.Expr]]
+_Columns: TypeAlias = Sequence[tuple[str, exp.Expr]]
 """Name and expression of each column of a result."""
 
 
@@ -194,7 +194,7 @@ class _Select:
         source, condition = self._source()
         subqueries = self._subqueries(source)
         made = self._generated(source)
-        wanted: _Wanted = [(name, subqueries.within(tree)) for name, tree in self._wanted(source, made)]
+        wanted: _Columns = [(name, subqueries.within(tree)) for name, tree in self._columns(source, made)]
         order: _Order = [(subqueries.within(tree), words) for tree, words in _order(self.tree, wanted, source)]
         if made is not None:
             hidden = [replace(column, name=column.field) for column in made.columns]
@@ -344,7 +344,7 @@ class _Select:
         function = _unnamed(node)
         return Generated.of(function, self._expression(function.this, Scope(source.columns)), names)
 
-    def _wanted(self, source: Relation, made: Generated | None) -> list[tuple[str, exp.Expr]]:
+    def _columns(self, source: Relation, made: Generated | None) -> list[tuple[str, exp.Expr]]:
         """Return the name and the expression of each column of the result."""
         found = list[tuple[str, exp.Expr]]()
         for node in self.tree.expressions:
@@ -357,7 +357,7 @@ class _Select:
                 found.append((column_name(node, source.columns), node.this if isinstance(node, exp.Alias) else node))
         return found
 
-    def _projected(self, source: Relation, condition: Compiled | None, wanted: _Wanted, order: _Order) -> Relation:
+    def _projected(self, source: Relation, condition: Compiled | None, wanted: _Columns, order: _Order) -> Relation:
         scope = Scope(source.columns)
         values = [(name, self._expression(tree, scope)) for name, tree in wanted]
         columns = [(ScopeColumn(name, new_field(), _result_type(value.type)), value) for name, value in values]
@@ -396,8 +396,8 @@ class _Select:
         return simpler(tree, lambda argument: self._expression(argument, Scope(source.columns)).type)
 
     def _with_windows(
-        self, source: Relation, condition: Compiled | None, wanted: _Wanted, order: _Order
-    ) -> tuple[Relation, _Wanted, _Order]:
+        self, source: Relation, condition: Compiled | None, wanted: _Columns, order: _Order
+    ) -> tuple[Relation, _Columns, _Order]:
         """Return the rows with the values of window functions, and the result's columns and order in terms of these."""
         windows = Windows(self._expression, Scope(source.columns), any_order=self.queries.any_order)
         shown = [(name, windows.within(tree)) for name, tree in wanted]
@@ -406,11 +406,11 @@ class _Select:
 
     # -- GROUP BY ---------------------------------------------------------------------------------------
 
-    def _aggregates(self, wanted: _Wanted, order: _Order) -> bool:
+    def _aggregates(self, wanted: _Columns, order: _Order) -> bool:
         trees = [*(tree for _, tree in wanted), *(tree for tree, _ in order)]
         return bool(self.tree.args.get("group")) or any(map(_aggregated, trees))
 
-    def _keys(self, wanted: _Wanted, source: Relation) -> exp.Group:
+    def _keys(self, wanted: _Columns, source: Relation) -> exp.Group:
         """Return GROUP BY with its aliases and numbers replaced by expressions over the rows of FROM."""
         clause = self.tree.args.get("group")
         if clause is None:
@@ -421,8 +421,8 @@ class _Select:
         return keys_replaced(clause, lambda key: _resolve_aliases(key, wanted, source, outer=False))
 
     def _grouped(
-        self, source: Relation, condition: Compiled | None, wanted: _Wanted, order: _Order
-    ) -> tuple[Relation, _Wanted, _Order, Compiled | None]:
+        self, source: Relation, condition: Compiled | None, wanted: _Columns, order: _Order
+    ) -> tuple[Relation, _Columns, _Order, Compiled | None]:
         """Group the rows.
 
         Returns:
@@ -529,7 +529,7 @@ class _Groups:
 # -- parts of trees -------------------------------------------------------------------------------------
 
 
-def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.Expr, str]]:
+def _order(tree: exp.Expr, wanted: _Columns, source: Relation) -> list[tuple[exp.Expr, str]]:
     """Return the expressions of a query's ORDER BY, each with the words after it."""
     clause = tree.args.get("order")
     if clause is None:
@@ -542,7 +542,7 @@ def _order(tree: exp.Expr, wanted: _Wanted, source: Relation) -> list[tuple[exp.
     return found
 
 
-def _plain_columns(wanted: _Wanted) -> list[exp.Expr]:
+def _plain_columns(wanted: _Columns) -> list[exp.Expr]:
     """Return the expressions by which GROUP BY ALL groups: the result's columns without aggregate functions."""
     plain = [tree for _, tree in wanted if not _aggregated(tree)]
     if any(tree.find(exp.Window) or not tree.find(exp.Column) for tree in plain):
@@ -571,7 +571,7 @@ def _unnamed(node: exp.Expr) -> exp.Expr:
     return node.this if isinstance(node, exp.Alias | exp.Aliases) else node
 
 
-def _result_position(tree: exp.Expr, wanted: _Wanted) -> int:
+def _result_position(tree: exp.Expr, wanted: _Columns) -> int:
     """Return the index of the result's column that an expression of ORDER BY names, or gives by number."""
     if isinstance(tree, exp.Literal):
         return int(tree.name) - 1
@@ -614,7 +614,7 @@ def _number(clause: exp.Expr | None) -> int | None:
     return int(value.name)
 
 
-def _resolve_aliases(node: exp.Expr, wanted: _Wanted, source: Relation, *, outer: bool) -> exp.Expr:
+def _resolve_aliases(node: exp.Expr, wanted: _Columns, source: Relation, *, outer: bool) -> exp.Expr:
     """Replace numbers and names of the result's columns in an expression of GROUP BY, HAVING or ORDER BY.
 
     A name that the source has, too, means the result's column only with ``outer``, and if it stands alone.

@@ -223,7 +223,7 @@ class PostgresBackend:
     def _check_unique(self, found: Rewritten) -> None:
         for check in found.checks:
             cursor = self._connection.cursor()
-            values = cursor.execute(check.found.sql).fetchone()
+            values = cursor.execute(check.query.sql).fetchone()
             if values is not None:
                 fail(self._connection, "23505", f"Key ({', '.join(check.columns)}) of {check.table} is not unique.")
 
@@ -237,7 +237,7 @@ class PostgresBackend:
         sent = [found.computed.sql] if found.computed is not None else []
         for lock in found.locks:
             sent += self._locks.explain(lock)
-        return [*sent, found.sql, *(check.found.sql for check in found.checks)]
+        return [*sent, found.sql, *(check.query.sql for check in found.checks)]
 
     # -- the catalog ------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ class WarehouseBackend:
     def __init__(self, warehouse: str | Path, loaded: LoadedModel | None, options: Mapping[str, Any]) -> None:
         self.session: Session = connect(warehouse, **options)
         self._view = f"_trinity_versions_{uuid.uuid4().hex}"  # connections of one process share Spark and its views
-        self._given = loaded.journal if loaded is not None else JournalModel(())
+        self._declared = loaded.journal if loaded is not None else JournalModel(())
         self._model = self._model_with_columns()
 
     @property
@@ -68,11 +68,11 @@ class WarehouseBackend:
     def _model_with_columns(self) -> JournalModel:
         """Add the tables' columns to the model; names in lower case, since Spark ignores case (M10)."""
         return JournalModel(
-            tuple(self._described_table(t) for t in self._given.tables),
-            self._given.default_schema.lower(),
-            {user.lower(): backend.lower() for user, backend in self._given.schemas.items()},
+            tuple(self._described_table(t) for t in self._declared.tables),
+            self._declared.default_schema.lower(),
+            {user.lower(): backend.lower() for user, backend in self._declared.schemas.items()},
             (self.session.current_schema,),
-            catalogs=frozenset(c.lower() for c in self._given.catalogs),
+            catalogs=frozenset(c.lower() for c in self._declared.catalogs),
         )
 
     def _described_table(self, table: JournalTable) -> JournalTable:
