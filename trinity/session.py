@@ -242,7 +242,7 @@ class Session:
         if runs_alone(self) and setting in self._settings:
             return normal_zone(self._settings[setting])
         own = self._spark if self._spark_is_given else self.running_spark
-        spark = own or running_session()  # another's Spark is good for the zone only: it may lack what tables need
+        spark = own or running_session()  # Spark of another session may lack what tables need, but tells the zone
         return normal_zone((spark.conf if spark else self._settings).get(setting) or "UTC")
 
     @property

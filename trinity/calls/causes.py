@@ -142,9 +142,9 @@ _POSTGRES: Final[dict[str, ErrorCode]] = {
     "42501": "PERMISSION_DENIED",
     "42704": "CONFIGURATION_INVALID",  # no such slot, or publication
     "53": "CONFIGURATION_INVALID",  # no slots are left
-    "55000": "CONFIGURATION_INVALID",  # wal_level, or a slot whose log is gone
+    "55000": "CONFIGURATION_INVALID",  # wal_level is too low, or the slot's log was removed
     "55006": "TRANSACTION_CONFLICT",
-    "57P": "CONFIGURATION_INVALID",  # it shuts down, or starts
+    "57P": "CONFIGURATION_INVALID",  # the server shuts down, or starts
 }
 """SQLSTATE, or the beginning of one -> code."""
 

@@ -242,7 +242,7 @@ def _literal(values: tuple[Any, ...]) -> tuple[Check, str]:
 
 
 def _one_of(parts: list[tuple[Check, str]]) -> tuple[Check, str]:
-    if any(check is _any_value for check, _ in parts):  # even then a text must be valid
+    if any(check is _any_value for check, _ in parts):  # any value passes, but a text must be valid Unicode
         return (_any_value_or_text if any(check is _text for check, _ in parts) else _any_value), "anything"
     words = " or ".join(words for _, words in parts)
 

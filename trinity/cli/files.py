@@ -143,7 +143,7 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
     try:
         return dataset.dataset([str(file) for file in every], format=forms[kind]()).scanner().to_reader()
     except pa.ArrowInvalid as error:
-        text = str(error).rpartition("input source ")[2]  # Arrow's text before that says twice what is said here
+        text = str(error).rpartition("input source ")[2]  # before that, Arrow's text repeats this message's beginning
         raise TrinityError("INVALID_ARGUMENTS", f"No rows can be read from {text}") from error
 
 

@@ -17,7 +17,7 @@ from trinity.cli.options import Executor, Named, Warehouse, engine_of, open_tabl
 app = typer.Typer(
     help="One merge semantics over Parquet, Delta and Iceberg tables.",
     no_args_is_help=True,
-    pretty_exceptions_show_locals=False,  # they include options (N4)
+    pretty_exceptions_show_locals=False,  # local variables include secret options (N4)
 )
 
 

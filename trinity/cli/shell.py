@@ -170,7 +170,7 @@ class Shell:
             return [f"!{name}" for name in self._commands if name.startswith(text[1:].lower())]
         try:
             tables = self._open.backend.tables()
-        except Exception:  # no connection, or one that does not answer: nothing is to be said while typing
+        except Exception:  # no connection, or one that does not answer: no error interrupts the typing
             tables = []
         names = {name for schema, table, _ in tables for name in (schema, table, f"{schema}.{table}")}
         return completions(text, sorted(names))

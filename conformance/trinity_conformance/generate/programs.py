@@ -228,7 +228,7 @@ class _Author:
         drawn = [dict(zip(self.shape.names, row, strict=True)) for row in self.rows(len(old), len(old))]
         new = [{**row, **{k: was[k] for k in self.shape.key}} for row, was in zip(drawn, old, strict=True)]
         if self.draw(st.booleans()):
-            new = [{**row, self.shape.watermark[0]: None} for row in new]  # late, but for rows that have none either
+            new = [{**row, self.shape.watermark[0]: None} for row in new]  # late, unless the stored row has none either
         rows = [{**row, "n": 1} for row in old] + [{**row, "n": 2} for row in new]
         if self.shape.tombstone:
             rows = [{**row, self.shape.tombstone: None} for row in rows]

@@ -293,7 +293,7 @@ def _a_renamed_table_is_the_same(bench: _Bench) -> None:
         bench.run(f"ALTER TABLE {old} RENAME TO {old}_renamed")
     except TrinityError as error:
         if error.code == "NOT_SUPPORTED":
-            return  # in a bucket no folder is moved
+            return  # a bucket cannot move a table's folder
         raise
     bench.record.renamed(old, f"{old}_renamed")
     table = Recorded(bench.session.table(f"{old}_renamed"), bench.record)
@@ -394,7 +394,7 @@ def _tombstones_outlive_care(bench: _Bench) -> None:
     table = bench.keyed()
     table.upsert(_rows(*((k, 5, "a") for k in range(1, _MANY))))
     table.delete([1])
-    for full in (True, False, True):  # the second folds a log that is small beside its base by itself
+    for full in (True, False, True):  # the second, of a log much smaller than the base, does not rewrite the base
         table.compact(full=full)
         table.vacuum("0 seconds")
         table.upsert(_rows((1, 4, "late"), (2, 4, "late")))

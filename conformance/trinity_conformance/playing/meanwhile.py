@@ -143,7 +143,7 @@ def _compaction_counts_as_earlier(bench: _Bench) -> None:
         table = bench.make(keyed=True)
         table.upsert(_data(*((k, 1, "a") for k in range(_MANY))))
         if not full:
-            table.compact(full=True)  # a log that is small beside its base is folded by itself
+            table.compact(full=True)  # the next compaction, of a log much smaller than the base, does not rewrite it
         table.upsert(_data((1, 1, "b")))
         table.upsert(_data((2, 1, "b")))
         with bench.within("begin_rewrite", partial(table.upsert, _data((1, 1, "meanwhile")))):

@@ -50,7 +50,7 @@ class Names:
         if kind == "blank":
             return [f"DROP COLUMN {names[0]}", f"ADD COLUMN {names[0]} {self._types[columns[0]]}"]
         through = next(self._fresh)
-        if kind == "default":  # the statement that an executor may refuse is first
+        if kind == "default":  # the statement that may be refused comes first, so that nothing is half done
             drawn, self._altered[columns[0]] = self._shape.type_of(columns[0]), through
             default = sql_literal(drawn, default_of(drawn))
             return [f"ADD COLUMN {through} {self._types[columns[0]]} DEFAULT {default}", f"DROP COLUMN {names[0]}"]

@@ -127,7 +127,7 @@ class History:
         first = np.flatnonzero(_begins(key) | _begins(code))
         if not len(first):
             return cls(plan, stored, rows, sequences, every, key)
-        # of one sequence the highest rank counts, and of new events the one that came last (K4)
+        # of events with one sequence, the one of the highest rank counts; of new ones the last arrival (K4)
         counting = every[np.append(first[1:], len(key)) - 1]
         counting = replace(counting, stored_row=np.maximum.reduceat(every.stored_row, first))
         return cls(plan, stored, rows, sequences, counting, key[first])
@@ -136,7 +136,7 @@ class History:
         """Return the target's rows that the new events change or add, with their row kind."""
         gone, was = self.events.deletes, self.events.stored_row
         kinds = np.where(gone, StoredKind.DELETED, np.where(self._visible, StoredKind.ADDED, StoredKind.HIDDEN))
-        # a delete that ended a version is implied by its END_AT, a start without visible row by the version before
+        # a version's END_AT implies the delete that ended it; the version before implies a start without visible row
         kept = np.where(gone, (was != _NONE) | ~self._follows, self._visible | (self.events.rank != Rank.BEGAN))
         compared = np.flatnonzero(kept & (was != _NONE))
         compared = compared[kinds[compared] == _row_kinds(self.stored)[was[compared]]]

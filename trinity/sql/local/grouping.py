@@ -58,7 +58,7 @@ class GroupBy:
             keys = list(dict.fromkeys([*keys, *(key for fields in named for key in fields)]))
         if not keys:
             raise Refused("only Spark groups by no keys")
-        # Spark makes no groups of an empty input, not even the total; DuckDB makes one, which HAVING removes
+        # Spark returns no groups for an empty input, not even the total; DuckDB returns the total, so HAVING removes it
         text = ", ".join([*before, f"{_SETS[type(given)]} ({', '.join(listed)})"])
         return cls(f" GROUP BY {text} HAVING count(*) > 0", keys)
 
