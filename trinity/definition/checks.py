@@ -83,13 +83,14 @@ def refuse_folded(definition: TableDefinition) -> None:
 
 
 SHOWN_CHARACTERS: Final = 60
-"""Most characters of a value in the message of a violation."""
+"""The most characters of a value that the message of a violation shows."""
 
 
 def violation_text(table: str, check: Check) -> tuple[str, str]:
-    """Return what stands before and after the values of a row that violates a constraint, which both executors find.
+    """Return the message of a violated constraint as two texts, which stand before and after values of the bad row.
 
-    The values are those of the constraint's columns, ``name = value``; ``always`` for a constraint without columns.
+    Each executor puts these values in between: ``name = value`` for each column of the constraint, or ``always`` for a
+    constraint without columns.
     """
     return f"A row violates the CHECK constraint '{check.name}' ({check.expression}) of table '{table}': ", "."
 

@@ -1,4 +1,4 @@
-"""The rows of a sidecar: where they stand in the order of arrival, and how long they stay, in SQL and in Arrow (U4)."""
+"""The rows of a sidecar: their place in the order of arrival, and how long they stay, in SQL and in Arrow (U4)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ SIDECAR_ROWS: Final = 1 << 40
 
 @dataclass(frozen=True)
 class Retention:
-    """The ages of rows of the sidecar in one compaction. They count from the compaction that moved a row there.
+    """The rule by which one compaction drops tombstones of the sidecar, with the ages of the rows.
+
+    A row's age counts from the compaction that moved the row to the sidecar.
 
     Attributes:
         now_ms: the compaction's time, milliseconds since the epoch.
-        limit_ms: the age up to which tombstones are kept; None for ever.
+        limit_ms: the age up to which tombstones are kept, milliseconds; None keeps them for ever.
     """
 
     now_ms: int
@@ -30,21 +32,21 @@ class Retention:
 
     @classmethod
     def now(cls, spec: MergeSpec) -> Retention:
-        """Return the retention in a compaction that begins now."""
+        """Return the rule for a compaction that begins now."""
         return cls(now_ms(), spec.tombstone_retention_ms)
 
     @property
     def since_sql(self) -> str:
-        """SQL of the time since when a row is in the sidecar."""
+        """SQL of the time when a row was moved to the sidecar, milliseconds since the epoch; now for new rows."""
         return f"coalesce({SINCE}, {self.now_ms})"
 
     @property
     def keeps_sql(self) -> str:
-        """SQL that is true for a tombstone that stays."""
+        """SQL that is true for a row that stays if it is a tombstone."""
         return "true" if self.limit_ms is None else f"{self.since_sql} >= {self.now_ms - self.limit_ms}"
 
     def since(self, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray | pa.Array:
-        """Return the time since when each row is in the sidecar."""
+        """Return when each row was moved to the sidecar, milliseconds since the epoch; now for new rows."""
         return pc.fill_null(rows.column(SINCE), self.now_ms)
 
     def keeps(self, rows: pa.Table | pa.RecordBatch) -> pa.ChunkedArray | pa.Array:

@@ -145,7 +145,7 @@ _KEYED_ONLY: Final = (
 
 
 _parsed: Final[dict[int, tuple[weakref.ref[TableDefinition], MergeSpec]]] = {}
-"""Identity of each definition that is still in use -> what :func:`merge_spec` has parsed of it."""
+"""``id()`` of each definition that is still in use -> (a weak reference to it, its parsed :class:`MergeSpec`)."""
 
 
 def merge_spec(definition: TableDefinition) -> MergeSpec:

@@ -19,13 +19,13 @@ from trinity.errors import TrinityError
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
-# The families of types. They are named here alone: what has a type asks its properties.
+# The families of types. Other modules ask a type's properties, so that no second list can differ from these.
 INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
-"""Each is wider than the ones before it."""
+"""The integer types; each is wider than the ones before it."""
 FLOATS: Final = ("float", "double")
 TEXTS: Final = ("string", "char", "varchar")
 DATETIMES: Final = ("date", "timestamp_ntz", "timestamp")
-"""Spark's term. Each may become the ones after it."""
+"""The types that Spark calls datetimes; each may become the ones after it."""
 
 _PRIMITIVES: Final[dict[str, pa.DataType]] = {
     "boolean": pa.bool_(),
@@ -76,7 +76,7 @@ class DataType:
 
     @property
     def is_floating(self) -> bool:
-        """True for FLOAT and DOUBLE. Bounds of such values in files' statistics say nothing of NaN."""
+        """True for FLOAT and DOUBLE. The bounds of such values in the statistics of files say nothing about NaN."""
         return self.name in FLOATS
 
     @property
@@ -116,9 +116,9 @@ class DataType:
 
     @property
     def is_ordered_in_statistics(self) -> bool:
-        """True where stored values compare in Python as the bounds of files' statistics do.
+        """True if stored values, as Python values, compare with each other as the bounds in statistics of files do.
 
-        CHAR is stored padded. A date outside of the years 1 to 9999 is no value of Python, nor a bound.
+        CHAR is stored padded. A date outside of the years 1 to 9999 is no value of Python, and no bound either.
         """
         return self.is_integer or self.is_text or self.name in ("decimal", "date")
 

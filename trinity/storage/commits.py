@@ -1,6 +1,6 @@
-"""How every adapter commits: what a statement writes is a change (S1-S6), which a loop of attempts commits (L7).
+"""The commits of every adapter: what a statement writes is a change (S1-S6), which a loop of attempts commits (L7).
 
-The checks of one attempt, what a commit makes of a table, and what is logged of it are here, too.
+The checks of an attempt, the state of a table after a commit, and the log of commits are here, too.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragmen
 from trinity.storage.store import ObjectStore
 
 COMMIT_TIMEOUT_S: Final = 600.0
-"""Default of ``commit.retry.timeout``: how long a commit is retried, seconds."""
+"""Default of ``commit.retry.timeout``: the time for which a commit is retried, seconds."""
 
 _T = TypeVar("_T")
 
 
 class CommitRaced(Exception):
-    """Another writer committed between reload and commit; reload and try again."""
+    """A failed attempt: another writer committed after the attempt had loaded the table. Load it and try again."""
 
 
 class _FifoLock:
-    """A lock that serves its waiters in order, so that no writer of a process starves."""
+    """A lock that is given to waiting threads in the order in which they came, so that no writer starves."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -97,14 +97,15 @@ def commit_loop(
 ) -> _T:
     """Run ``attempt`` until it does not raise :class:`CommitRaced`.
 
-    ``attempt`` reloads the table, checks it, and commits. Writers of this process take turns. Writers of other
-    processes are kept apart by a growing, random pause. Nobody removes the table's folder during an attempt.
+    ``attempt`` loads the newest version, checks it, and commits. Writers of this process take turns. Between attempts
+    is a growing, random pause, so that writers of several processes do not collide again. While an attempt runs, no
+    other process removes the table's folder.
 
     Args:
         location: the table's folder.
-        attempt: one attempt.
-        timeout_s: how long to start new attempts, seconds.
-        alone: True for an attempt that removes the folder: no other process is then within an attempt.
+        attempt: makes one attempt; its result is returned.
+        timeout_s: how long new attempts may begin, seconds.
+        alone: True if ``attempt`` removes the folder: while it runs, no other process makes an attempt.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT after ``timeout_s`` seconds; and errors of ``attempt``.
@@ -133,9 +134,10 @@ def commit_loop(
 
 @contextmanager
 def statement_turn(location: str) -> Iterator[None]:
-    """Wait for a turn among this process's statements that run again on one table; turns are in order.
+    """Within the block, be the only statement of this process that runs again on a table after a conflict.
 
-    A statement reads before it commits, so without turns it would lose to faster writers again and again.
+    Statements get their turns in the order in which they came. A statement reads before it commits, so without turns
+    it would lose to faster writers again and again.
     """
     with _locks_mutex:
         lock = _locks[f"{location} statement"]
@@ -149,29 +151,35 @@ def next_timestamp_ms(previous_ms: int) -> int:
 
 
 def checkpoint_step(interval: int, files: int) -> int:
-    """Return the checkpoint interval; it doubles each time the file count doubles beyond 40 intervals.
+    """Return how many commits lie between two checkpoints of a table.
 
-    A checkpoint lists all files. So each commit pays for less than 40 of them, however many the table has, and a reader
-    opens at most one commit for every 20 files.
+    A checkpoint lists all files. So the step doubles each time the number of files doubles beyond 40 intervals. Then,
+    however many files a table has, checkpoints cost each commit the listing of less than 40 files, and a reader opens
+    at most one commit for every 20 files.
+
+    Args:
+        interval: the step for a small table, commits.
+        files: the number of files of the table.
     """
     return interval << max(0, (files // (20 * interval)).bit_length() - 1)
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a statement commits, and what it saw of the table.
+    """A change that a statement commits, with the version of the table that the statement read.
 
     Attributes:
-        operation: what it does to the table.
-        table: the handle, pinned to the version that the statement saw.
-        files: new files in their order, those of a sidecar among them.
-        removed: paths of the files that they replace; where the table is emptied all live files.
-        txn: the application's transaction.
-        insert: the handle of an append or a row change.
-        merge: the handle of a row change.
-        rewrite: the handle of a compaction.
-        deletes: rows that it deletes by position, of files that stay (R1).
-        replace_sidecar: whether the files of the present sidecar are removed.
+        operation: what the commit does to the table.
+        table: the handle, pinned to the version that the statement read.
+        files: new files in their order, sidecar files included.
+        removed: paths of the files that the commit removes. :func:`commit_change` sets all live files for a truncation
+            and for the replacement of a table.
+        txn: the application's transaction id; None for a statement without one.
+        insert: the handle of an append, a row change or the replacement of a table; else None.
+        merge: the handle of a row change or the replacement of a table; else None.
+        rewrite: the handle of a compaction; else None.
+        deletes: row positions that the commit marks as deleted in files that stay (R1).
+        replace_sidecar: True if the files of the present sidecar are removed.
     """
 
     operation: CommitOperation
@@ -187,24 +195,24 @@ class Change:
 
     @classmethod
     def of_insert(cls, insert: InsertTableHandle, fragments: Sequence[bytes], txn: TransactionId | None) -> Change:
-        """Return an append; arguments as in ``finish_insert``."""
+        """Return the change of an append; arguments as in ``finish_insert``."""
         return cls(CommitOperation.APPEND, insert.table, from_fragments(list(fragments)), txn=txn, insert=insert)
 
     @classmethod
     def of_merge(cls, merge: MergeTableHandle, fragments: Sequence[bytes], txn: TransactionId | None) -> Change:
-        """Return a row change; arguments as in ``finish_merge``."""
+        """Return the change of a row change; arguments as in ``finish_merge``."""
         files, removed = from_merge_fragments(fragments)
         return cls(CommitOperation.MERGE, merge.table, files, removed, txn, insert=merge.insert, merge=merge)
 
     @classmethod
     def of_replace(cls, merge: MergeTableHandle, fragments: Sequence[bytes]) -> Change:
-        """Return the replacement of a table; arguments as in ``finish_replace``."""
+        """Return the change that replaces a table; arguments as in ``finish_replace``."""
         files = from_fragments(list(fragments))
         return cls(CommitOperation.REPLACE, merge.table, files, insert=merge.insert, merge=merge, replace_sidecar=True)
 
     @classmethod
     def of_rewrite(cls, rewrite: RewriteTableHandle, fragments: Sequence[bytes], *, replace_sidecar: bool) -> Change:
-        """Return a compaction; arguments as in ``finish_rewrite``."""
+        """Return the change of a compaction; arguments as in ``finish_rewrite``."""
         files, removed = from_fragments(list(fragments)), frozenset(f.path for f in rewrite.replaced)
         made = cls(CommitOperation.COMPACT, rewrite.table, files, removed, rewrite=rewrite)
         return replace(made, replace_sidecar=replace_sidecar)
@@ -227,11 +235,11 @@ class Change:
 
 
 class Newest(Protocol):
-    """The newest version of a table, as an adapter loads it."""
+    """The newest version of a table, as loaded by an adapter."""
 
     @property
     def version(self) -> int:
-        """Its number."""
+        """The number of the version."""
 
     @property
     def definition(self) -> TableDefinition:
@@ -239,7 +247,7 @@ class Newest(Protocol):
 
     @property
     def txns(self) -> Mapping[str, int]:
-        """Application -> highest recorded version."""
+        """Name of each application -> the highest version that it has recorded in this table (L4)."""
 
 
 _N = TypeVar("_N", bound=Newest)
@@ -251,7 +259,7 @@ class Attempt(ABC, Generic[_N]):
 
     Attributes:
         table: the handle, pinned to the table's id.
-        newest: the table's newest version.
+        newest: the newest version, on top of which the attempt commits.
     """
 
     table: TableHandle
@@ -259,18 +267,21 @@ class Attempt(ABC, Generic[_N]):
 
     @abstractmethod
     def live(self) -> Collection[DataFile]:
-        """Return the live files."""
+        """Return the live files of the newest version; in some formats they include its sidecar files."""
 
     def has_sidecar(self) -> bool:
-        """Return whether the version has a sidecar that is not among the live files."""
+        """Return whether the newest version has a sidecar whose files are not among :meth:`live`."""
         return False
 
     @abstractmethod
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
-        """Return what each commit since a statement's version did, without compactions; None when unknown."""
+        """Return what each commit did that followed the version of a row change's handle; None if that is unknown.
+
+        Compactions are left out.
+        """
 
     def check_files(self, change: Change) -> None:
-        """Check that no drop or vacuum has removed the new files. Raises TRANSACTION_CONFLICT naming one."""
+        """Check that no drop or vacuum has removed the new files. Raises TRANSACTION_CONFLICT naming a missing file."""
         store = ObjectStore(change.table.location)
         deletes = (path for made in change.deletes for path in made.deletes.paths)
         for path in (*(file.path for file in change.files), *deletes):
@@ -282,51 +293,53 @@ class Attempt(ABC, Generic[_N]):
                 )
 
     def check_table(self, change: Change) -> None:
-        """Check that the table's columns and settings, which others may have changed, allow the change.
+        """Check that the table's columns and settings allow the change: other writers may have altered them.
 
         Raises:
-            TrinityError: NOT_SUPPORTED naming a setting; TRANSACTION_CONFLICT for files that would be misread.
+            TrinityError: NOT_SUPPORTED naming a setting that forbids the change; TRANSACTION_CONFLICT if the new files
+                would be misread.
         """
 
     @abstractmethod
     def put(self, change: Change) -> int:
-        """Put the next version, with the change: the commit point.
+        """Put the next version, with the change. At this moment the change is committed.
 
         Returns:
-            its number.
+            the number of that version.
 
         Raises:
             CommitRaced: another writer has put that version.
-            TrinityError: the change is not committed; COMMIT_STATE_UNKNOWN when nobody can say.
+            TrinityError: the change is not committed; with COMMIT_STATE_UNKNOWN it may be committed or not.
         """
 
     def after(self, change: Change, version: int) -> None:
-        """Do follow-up work that is not part of the commit. Its failures are not reported."""
+        """Do work that follows a commit and is no part of it, such as a checkpoint. It must not raise."""
 
     def log_commit(
         self, operation: CommitOperation, done: CommitResult, txn: TransactionId | None = None
     ) -> CommitResult:
-        """Log a commit that has taken effect, and return its result.
+        """Log a commit that has taken effect, and return the commit's result.
 
         Args:
-            operation: what it did.
-            done: its result.
-            txn: the application's transaction.
+            operation: what the commit did.
+            done: the commit's result.
+            txn: the application's transaction id; None without one.
         """
         log_commit(self.table, operation, done, txn)
         return done
 
 
 def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
-    """Check a change against the newest version, and commit it on top.
+    """Check a change against the newest version, and commit it on top of that version.
 
     Raises:
-        CommitRaced: another writer was first.
-        TrinityError: TRANSACTION_CONFLICT for a conflicting change since the statement began; errors of the steps.
+        CommitRaced: another writer has committed since the attempt loaded the newest version.
+        TrinityError: TRANSACTION_CONFLICT if a conflicting change was committed since the statement began; and errors
+            of the attempt's steps.
     """
     newest = attempt.newest
     if change.txn is not None and newest.txns.get(change.txn[0], -1) >= change.txn[1]:
-        return CommitResult(newest.version, skipped=True)  # a retry, or one of an application that is further on (L4)
+        return CommitResult(newest.version, skipped=True)  # the application has committed this or a later one (L4)
     counted = change.files
     truncates, replaces = (change.operation == o for o in (CommitOperation.TRUNCATE, CommitOperation.REPLACE))
     if truncates or replaces:
@@ -353,7 +366,7 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
 
 
 def _check_not_replaced(change: Change, newest: Newest) -> None:
-    """Check that the table is not another one than that for which a statement wrote its files (L13)."""
+    """Check that the table has not been replaced since a statement wrote files for it (L13)."""
     begun = change.merge.before if change.merge is not None else None
     begun = begun or change.written
     if begun is not None and begun.replaced != newest.definition.replaced:
@@ -374,11 +387,11 @@ def _check_unaltered(merge: MergeTableHandle, newest: Newest) -> None:
 
 
 def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[TableHandle], _T]) -> _T:
-    """Run attempts on the newest version until one commits, for as long as ``commit.retry.timeout`` allows.
+    """Run attempts on the newest version until one commits; ``commit.retry.timeout`` limits the time.
 
     Args:
         table: the table.
-        known: the table's definition, for its id and its properties.
+        known: a definition of the table; its id and properties are used.
         attempt: makes one attempt with a handle of the newest version, pinned to the table's id.
 
     Raises:
@@ -388,14 +401,14 @@ def on_newest(table: TableHandle, known: TableDefinition, attempt: Callable[[Tab
     return commit_loop(table.location, lambda: attempt(newest), commit_timeout_s(known.properties))
 
 
-# -- what a commit makes of a table ---------------------------------------------------------------------
+# -- the state of a table after a commit ----------------------------------------------------------------
 
 
 def with_txn(txns: Mapping[str, int], txn: TransactionId | None) -> dict[str, int]:
-    """Return what applications have recorded after a commit (L4).
+    """Return the transactions that a table has recorded after a commit (L4).
 
     Args:
-        txns: application -> highest recorded version.
+        txns: application -> highest version that it had recorded before the commit.
         txn: the statement's transaction id; None for a statement without one.
     """
     return {**txns, **dict([txn] if txn else [])}
@@ -407,9 +420,9 @@ def stamps_missing(insert: InsertTableHandle, now: TableDefinition) -> bool:
 
 
 def definition_after(merge: MergeTableHandle, now: TableDefinition) -> TableDefinition:
-    """Return the definition that the commit of a row change gives to the table, which has one now."""
+    """Return a table's definition after the commit of a row change; ``now`` is its definition before the commit."""
     wanted = merge.insert.definition
-    if merge.before is not None and wanted.replaced != now.replaced:  # no row is older, so none needs a stamp
+    if merge.before is not None and wanted.replaced != now.replaced:  # all rows are new, so none needs a stamp
         return wanted.with_columns(c for c in wanted.columns if c.name != STAMP)
     if merge.before is not None:
         return now.with_columns(wanted.columns)
@@ -422,10 +435,10 @@ def order_with(
     """Return the table's row order after an append, in which late appends are recorded.
 
     Args:
-        insert: the append.
-        order: the order before it.
-        newest: the version on which it is committed.
-        live: returns the files of that version.
+        insert: the handle of the append.
+        order: the row order before the append.
+        newest: the version on top of which the append is committed.
+        live: returns the files of the version ``newest``.
     """
     stamp, pinned = insert.target.stamp, insert.table.version or 0
     if stamp is None or newest == pinned or not came_after(pinned, live()):
@@ -434,28 +447,36 @@ def order_with(
 
 
 def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
-    """Return the result of a commit of some files. Rows of a sidecar do not count: they are not rows of the table."""
+    """Return the result of a commit of files. Rows of a sidecar do not count: they are no rows of the table."""
     rows = sum(f.live_rows for f in files if f.tier is not Tier.SIDECAR)
     size = sum(f.size for f in files) + sum(f.size for f in deletes)
-    delete_files = {path for f in deletes for path in f.deletes.paths}  # one may be about several data files
+    delete_files = {path for f in deletes for path in f.deletes.paths}  # one may delete rows of several data files
     return CommitResult(version, rows, len(files) + len(delete_files), size)
 
 
-# -- the writes of an adapter, each one a change ---------------------------------------------------------
+# -- the writes of an adapter; each becomes a change -----------------------------------------------------
 
 ROW_ID = "_trinity_row_id"
 """Name of the row id column of a merge page."""
 
 
 class RowChanges(ConnectorMetadata):
-    """The writes of an adapter that uses the shared sinks: the part that all formats share.
+    """The part of an adapter that commits what the shared sinks write; it is the same for all formats.
 
-    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`run_attempts`, or :meth:`commit` in its place, and
-    for new columns with a DEFAULT :meth:`begin_insert_after`.
+    An adapter adds ``begin_insert``, ``begin_rewrite`` and :meth:`run_attempts`. In place of :meth:`run_attempts` it
+    may override :meth:`commit`. For new columns with a DEFAULT it adds :meth:`begin_insert_after`.
     """
 
     def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
-        """Begin what a row change inserts whose commit gives the table another definition, as in ``begin_merge``."""
+        """Begin the insert of a row change whose commit also gives the table another definition.
+
+        Args:
+            table: the table.
+            after: the other definition.
+
+        Raises:
+            TrinityError: NOT_SUPPORTED, unless an adapter overrides this method.
+        """
         raise TrinityError(
             "NOT_SUPPORTED", f"The connector of '{table.full_name}' does not support new columns with a DEFAULT."
         )
@@ -463,17 +484,17 @@ class RowChanges(ConnectorMetadata):
     def run_attempts(
         self, table: TableHandle, use: Callable[[Attempt[Any]], _T], known: TableDefinition | None = None
     ) -> _T:
-        """Run attempts until no other writer is faster, each on the newest version, as of :func:`on_newest`.
+        """Make attempts on the newest version until one is not overtaken by another writer, as :func:`on_newest` does.
 
         Args:
             table: the table.
-            use: checks, and commits by an attempt.
-            known: the table's definition, where the caller has it.
+            use: gets each attempt, checks it and commits; its result is returned.
+            known: a definition of the table; None if the caller has none.
         """
         raise NotImplementedError
 
     def commit(self, change: Change) -> CommitResult:
-        """Commit what a statement has written, by :func:`~trinity.storage.commit_change` in a commit loop."""
+        """Commit what a statement has written: try :func:`~trinity.storage.commit_change` until it is not overtaken."""
         return self.run_attempts(change.table, lambda attempt: commit_change(attempt, change), change.written)
 
     def finish_insert(
@@ -504,11 +525,15 @@ class RowChanges(ConnectorMetadata):
         return self.commit(replace(change, operation=CommitOperation.RESOLVE, deletes=marks))
 
     def read_deletes(self, rewrite: RewriteTableHandle, deletes: Sequence[bytes]) -> Sequence[DeletesFragment]:
-        """Read the fragments of delete sinks; return one for each data file."""
+        """Return what the fragments of delete sinks hold, merged so that each data file has one."""
         return deletes_of_fragments(deletes)
 
     def check_pinned(self, table: TableHandle) -> None:
-        """Check that the name of a handle leads to the table that it is pinned to. Raises TABLE_NOT_FOUND."""
+        """Check that a handle's name still leads to the table to which the handle is pinned.
+
+        Raises:
+            TrinityError: TABLE_NOT_FOUND if the name leads to no table or to another one.
+        """
         if table.id is None:
             return
         try:
@@ -527,7 +552,7 @@ class RowChanges(ConnectorMetadata):
             raise
 
     def left_by_trinity(self, table: TableHandle) -> bool:
-        """Return whether what is left of an unreadable table proves that Trinity made it."""
+        """Return whether the remaining files of an unreadable table prove that Trinity made the table."""
         return False
 
     def begin_merge(
@@ -554,33 +579,37 @@ class RowChanges(ConnectorMetadata):
 
 
 def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
-    """Return the paradigm of the merge engine; else of the property ``row-change-paradigm``; else delete and insert."""
+    """Return how row changes are written.
+
+    A merge engine that merges column by column decides it; else the property ``row-change-paradigm``; by default a row
+    change deletes and inserts rows.
+    """
     if definition.keyed and merge_spec(definition).by_column:
         return RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS
     wanted = definition.properties.get("row-change-paradigm")
     return RowChangeParadigm[wanted.upper()] if wanted else RowChangeParadigm.DELETE_ROW_AND_INSERT_ROW
 
 
-# -- what is told of a commit: a line of the log, a span and metrics of OpenTelemetry where that is installed
+# -- the reports of a commit: a log line; a span and metrics if OpenTelemetry is installed --------------
 
 _log = logger("trinity")
 _SHARED: Final = ("table", "operation", "executor")
-"""Facts by which metrics are told apart: of few values each."""
+"""Names of the facts that metrics have as attributes. Each has few values, as metrics systems require."""
 
 
 @dataclass(frozen=True)
 class CommitLine:
-    """What is logged of a commit.
+    """The log line of a commit.
 
     Attributes:
         table: full name of the table.
         version: the new version.
-        operation: as ``history()`` shows it.
-        rows, files, bytes: what was written, as of :class:`~trinity.spi.CommitResult`.
-        seconds: time since the call began that made the commit.
-        attempts: attempts at the commit: more than one where other writers were faster.
-        txn: ``application:version``; empty without.
-        executor: ``local`` for this process, ``spark`` where Spark took part.
+        operation: the operation, as shown by ``history()``.
+        rows, files, bytes: what was written, as in :class:`~trinity.spi.CommitResult`.
+        seconds: time since the beginning of the call that committed.
+        attempts: number of attempts; more than one if other writers were faster.
+        txn: the transaction id as ``application:version``; empty without one.
+        executor: ``spark`` if Spark took part in the call, else ``local``.
     """
 
     table: str
@@ -602,7 +631,7 @@ class CommitLine:
 def log_commit(
     table: TableHandle, operation: CommitOperation, done: CommitResult, txn: TransactionId | None = None
 ) -> None:
-    """Log a commit that has taken effect. A failure to do so is logged, too, and the commit stands."""
+    """Log a commit that has taken effect, and record its metrics. If the metrics fail, that is logged."""
     work = current_work()
     line = CommitLine(
         table.full_name,
@@ -620,7 +649,7 @@ def log_commit(
 
 
 class _Instruments:
-    """Trinity's tracer, and its counters and histograms."""
+    """The tracer, counters and histograms that Trinity registers with OpenTelemetry."""
 
     def __init__(self, trace: Any, metrics: Any) -> None:
         self.tracer = trace.get_tracer("trinity")
@@ -641,10 +670,10 @@ def _instruments() -> _Instruments | None:
 
 
 def _record(facts: Mapping[str, Any]) -> None:
-    """Record a commit that has just taken effect: a span that begins with its call, and metrics.
+    """Record in OpenTelemetry a commit that has just taken effect: metrics, and a span that covers the whole call.
 
     Args:
-        facts: as of :class:`CommitLine`.
+        facts: the fields of the commit's :class:`CommitLine`.
     """
     if (found := _instruments()) is None:
         return

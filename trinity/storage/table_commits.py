@@ -1,4 +1,4 @@
-"""Commits that write no rows, by the template of those that do: ALTER, restore and vacuum."""
+"""Commits that write no rows: ALTER, restore and vacuum. They are made by attempts, as commits of rows are."""
 
 from __future__ import annotations
 
@@ -18,34 +18,48 @@ _N = TypeVar("_N", bound=Newest)
 
 
 class TableAttempt(Attempt[_N]):
-    """An attempt at any commit, of rows or not. The steps raise as :meth:`~trinity.storage.Attempt.put` does."""
+    """An attempt at a commit of rows, an ALTER, a restore or a vacuum.
+
+    The steps raise what :meth:`~trinity.storage.Attempt.put` raises.
+    """
 
     @abstractmethod
     def redefine(self, definition: TableDefinition) -> int | None:
-        """Put the next version, with another definition; return its number.
+        """Put the next version, with another definition; return the number of that version.
 
-        None for a version that only prepares the table for the definition: another attempt follows.
+        None if that version only prepares the table for the definition; then another attempt must follow.
         """
 
     @abstractmethod
     def at(self, version: int | None) -> _N:
-        """Return an earlier version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read."""
+        """Return a version; None stands for the newest one. Raises INVALID_ARGUMENTS for an unreadable version."""
 
     @abstractmethod
     def files(self, version: _N) -> Collection[DataFile]:
-        """Return the files of a version, those of its sidecar among them."""
+        """Return the files of a version, sidecar files included."""
 
     @abstractmethod
     def restore(self, then: _N, definition: TableDefinition) -> int | None:
-        """Put the next version, with the rows of an earlier one; return its number, or None if nothing differs."""
+        """Put the next version, with the rows of an earlier version and a definition, and return its number.
+
+        None if the newest version has these rows and this definition already; then nothing is put.
+        """
 
     @abstractmethod
     def forget(self, oldest: int, older_than_ms: int) -> int | None:
-        """Forget the versions before the oldest needed one; return the newest version, or None if there are none."""
+        """Forget the versions before the oldest needed one.
+
+        Args:
+            oldest: the oldest version that is needed.
+            older_than_ms: the vacuum's limit, milliseconds since the epoch.
+
+        Returns:
+            the number of the newest version then; None if there was no version to forget.
+        """
 
 
 class TableCommits(RowChanges):
-    """All commits of an adapter that says how to make an attempt and which files no version needs."""
+    """The part of an adapter that commits. The adapter adds its attempts, and the deletion of unneeded files."""
 
     @abstractmethod
     def run_attempts(
@@ -57,11 +71,11 @@ class TableCommits(RowChanges):
         """Delete the data files that no readable version needs, and return them."""
 
     def newest_definition(self, table: TableHandle) -> TableDefinition:
-        """Return the definition of the newest version, for a vacuum."""
+        """Return the definition of the table's newest version; a vacuum begins with it."""
         return self.get_table_definition(replace(table, version=None))
 
     def oldest_kept(self, table: TableHandle, needed: int) -> int:
-        """Return the oldest version that is readable after a vacuum; by default the oldest one that it had to keep."""
+        """Return the oldest version that is readable after a vacuum. By default it is the oldest needed version."""
         return needed
 
     def alter_table(self, table: TableHandle, change: Callable[[TableDefinition], TableDefinition]) -> None:

@@ -18,5 +18,5 @@ class _Spark(Spark):
 
 
 def with_strict_casts(text: str) -> exp.Expr:
-    """Parse a query of Trinity's own, to be translated."""
+    """Return the tree of a query that Trinity itself has written, to be translated to another dialect."""
     return sqlglot.parse_one(text, dialect=_Spark)
