@@ -1,7 +1,7 @@
-"""Who executes: this process alone, or Spark. :func:`execute` decides it, and says so in the log.
+"""The choice of the executor of work: this process alone, or Spark. :func:`execute` decides it, and logs its choice.
 
-It goes by the session's engine, and by the bytes of the files that this process may read: a share of the memory of the
-machine, or of its container.
+The choice depends on the session's engine, and on the bytes of files that this process may read: a share of the memory
+of the machine, or of its container.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _SHARE: Final = 8
 
 @dataclass(frozen=True)
 class ThisProcess:
-    """This process, as :func:`execute` hands it to work that may run in it.
+    """The limits of this process, which :func:`execute` passes to work that may run in it.
 
     Attributes:
-        alone: True where Spark never takes over: what this process cannot do is refused.
-        most_bytes: bytes of the files that work may read here; None for any number.
+        alone: True when Spark never takes over: work that this process cannot execute is refused.
+        most_bytes: most bytes of files that work may read here; None for any number.
     """
 
     alone: bool = False
     most_bytes: int | None = None
 
     def why_not_read(self, files: Iterable[DataFile]) -> NotLocal | None:
-        """Return why the files are too large to be read here; None where they are not."""
+        """Return why the files are too large to be read in this process; None where they are not."""
         size = sum(file.size for file in files)
         if self.most_bytes is None or size <= self.most_bytes:
             return None
@@ -76,9 +76,9 @@ def execute(
     Args:
         session: the session.
         what: the work, as the beginning of a sentence: ``"DELETE of 'parquet.default.t'"``.
-        local: executes it in this process, or returns why it cannot. It must have changed nothing by then. Once it
-            knows what files it reads, it asks :meth:`ThisProcess.why_not_read`.
-        by_spark: executes it by Spark.
+        local: executes the work in this process, or returns why it cannot, having changed nothing. Once it
+            knows which files it reads, it asks :meth:`ThisProcess.why_not_read`.
+        by_spark: executes the work by Spark.
         arrow: True for calls that take or return Arrow data, as :meth:`trinity.Table.to_arrow`. They run here even if
             Spark was given or the data is large.
 
@@ -98,7 +98,7 @@ def execute(
 
 
 def who_executes(session: Host, *, arrow: bool = False) -> ThisProcess | NotLocal:
-    """Return this process, or why work is Spark's whatever it is. ``arrow`` is as for :func:`execute`."""
+    """Return the limits of this process, or why all work is left to Spark. ``arrow`` is as for :func:`execute`."""
     if runs_alone(session):
         return ThisProcess(alone=True)
     if session.engine == "spark":
@@ -116,7 +116,7 @@ def runs_alone(session: Host) -> bool:
 
 
 def works_in_process(session: Host, *, arrow: bool = False) -> bool:
-    """Return True where the work is this process's in any case: alone, or as all of Spark. ``arrow`` as before."""
+    """Return True when work runs in this process, without Spark or by a Spark within it. ``arrow`` as for `execute`."""
     if isinstance(who_executes(session, arrow=arrow), ThisProcess):
         return True
     from trinity.spark.remote import runs_in_process
@@ -125,7 +125,7 @@ def works_in_process(session: Host, *, arrow: bool = False) -> bool:
 
 
 def refuse_alone(session: Host, what: str, why_not: Callable[[], NotLocal | None]) -> None:
-    """Refuse work before it begins, in a session that executes alone and cannot do it. Arguments as of :func:`execute`.
+    """Refuse work before it begins, in a session without Spark that cannot execute it. Arguments as :func:`execute`.
 
     Raises:
         TrinityError: NOT_SUPPORTED with the reason.

@@ -57,7 +57,7 @@ def _table(rows: Sequence[Mapping[str, Any]], definition: TableDefinition | None
     columns = definition.visible if definition else ()
     types = {c.name.lower(): c.to_arrow().type for c in columns}
     names = {name.lower(): name for row in rows for name in row}
-    if not names:  # no row says which columns it has
+    if not names:  # no row has a column
         names = {c.name.lower(): c.name for c in columns}
     folded = [_lower_case_names(row, number) for number, row in enumerate(rows)]
     arrays = [_array(shown, [row.get(name) for row in folded], types.get(name)) for name, shown in names.items()]

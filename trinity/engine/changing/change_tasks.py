@@ -66,7 +66,7 @@ class ChangeTask:
     def _stored(self, page: pa.RecordBatch, new: bool) -> pa.RecordBatch:
         width = len(self.processor.columns)
         rows = pa.RecordBatch.from_arrays(page.columns[:width], names=list(self.processor.columns))
-        # deleted rows have no data but their layout columns, which were stored before
+        # deleted rows have only layout columns, whose values come from the table and need no checks
         stored = self.data.conform(rows) if new else self.data.stored(rows)
         row_id = page.column(width + 2)
         if self.row_id is not None:

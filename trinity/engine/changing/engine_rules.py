@@ -44,7 +44,7 @@ def check_program(program: Program, definition: TableDefinition) -> None:
 
 
 def _check_external(program: Program, definition: TableDefinition) -> None:
-    """Refuse what an external table cannot take: it has no hidden columns, and its files are not replaced (U6)."""
+    """Refuse row changes of an external table, which lacks hidden columns, and whose files are not replaced (U6)."""
     spec = merge_spec(definition) if definition.keyed else None
     lacks = None
     if spec is None:

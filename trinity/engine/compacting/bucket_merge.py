@@ -89,7 +89,7 @@ class MergedBucket(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketMerge:
-    """Merges winners with base files, by bucket, in a task."""
+    """The merge of winners with base files, by bucket, in a task."""
 
     spec: MergeSpec
     storage: pa.Schema

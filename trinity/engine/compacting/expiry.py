@@ -14,7 +14,7 @@ from trinity.spi import DataFile
 
 
 def has_expired(sidecar: Sequence[DataFile], retention: Retention) -> bool:
-    """Return True where some tombstone is in the sidecar for longer than it is kept. Reads only their times.
+    """Return True when a tombstone is in the sidecar for longer than it is kept. Only the times are read.
 
     Raises:
         TrinityError: BAD_DATA naming a file that cannot be read.

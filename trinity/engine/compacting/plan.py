@@ -1,4 +1,4 @@
-"""What a compaction replaces, and by what: chosen once, for either executor (K6, R1).
+"""The plan of a compaction: the files to replace, and by what. It is chosen once, for either executor (K6, R1).
 
 A version's metadata decides; whether tombstones have expired is asked of :mod:`~trinity.engine.compacting.expiry`.
 """
@@ -53,12 +53,12 @@ class CompactionPlan:
     """The plan of one compaction of a version.
 
     Attributes:
-        rewrite: what is made.
-        replaced: the files that go.
-        count: buckets of a base, else files of a log; None for files by partition.
-        fold: how the rows are folded; None of a plain table.
-        groups: of a plain table the files whose rows each new file has.
-        retention: which tombstones stay, where ``fold`` makes a sidecar anew.
+        rewrite: the kind of rewrite.
+        replaced: the files that are removed.
+        count: number of buckets of a base, else of files of a log; None for files by partition.
+        fold: the plan by which rows are folded; None for a plain table.
+        groups: in a plain table, the files whose rows each new file gets.
+        retention: the rule by which tombstones stay, where a fold writes a new sidecar.
     """
 
     rewrite: Rewrite
@@ -117,7 +117,7 @@ def _run_of_log(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -
 
 
 def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> CompactionPlan | None:
-    """Plan a resolve: the log is folded with small runs of earlier ones; other base files stay (R1).
+    """Plan a resolve: the log is folded with small runs of earlier resolves; other base files stay (R1).
 
     A run is part of the base: live rows whose keys have no other row in the base that is not deleted. It has the log's
     winners or, where the engine folds by column, the fold of base rows and log.
@@ -188,7 +188,7 @@ def _files_for(splits: SplitSource, files: Sequence[DataFile]) -> int | None:
 
 
 def _is_worth_it(splits: SplitSource, spec: MergeSpec, retention: Retention) -> bool:
-    """Return True where a full compaction changes the files of a table without a log.
+    """Return True when a full compaction changes the files of a table without a log.
 
     It does so, too, for sidecar files with names of older releases, which other readers of the folder take for data.
     """

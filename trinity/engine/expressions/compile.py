@@ -221,7 +221,7 @@ class _Compiler:
             raise Refused.of(tree)
         try:
             return build(self.timezone, *map(self.operand, tree.expressions))
-        except TypeError as error:  # another number of arguments
+        except TypeError as error:  # the function takes another number of arguments
             raise Refused.of(tree) from error
 
     def time_cut(self, tree: exp.Expr) -> Compiled:

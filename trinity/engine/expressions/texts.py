@@ -181,7 +181,7 @@ def substring(value: Compiled, start: Compiled, count: Compiled | None) -> Compi
     if number is not None and number <= 0:
         return _empty(value)
     first -= first > 0
-    last = None if number is None or first < 0 <= first + number else first + number  # None: to the end
+    last = None if number is None or first < 0 <= first + number else first + number  # None for the end of the text
     return _mapped(value, lambda found: pc.utf8_slice_codeunits(found, first, last))
 
 

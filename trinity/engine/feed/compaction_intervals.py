@@ -70,7 +70,7 @@ def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], index: 
     if history[index].operation != CommitOperation.COMPACT:
         return False
     after = target.splits(history[index].version)
-    if not index:  # the version before, with which it could be compared, was vacuumed
+    if not index:  # the version before was vacuumed, so that nothing can be compared
         return _only_base(after.files)
     known = {file.path for file in target.splits(history[index - 1].version).files}
     added = [file for file in after.files if file.path not in known]

@@ -39,7 +39,7 @@ class Interval:
 
     @property
     def before(self) -> HistoryEntry | None:
-        """The commit before the first one; None when the first is the oldest readable one."""
+        """The commit before the feed's first one; None when that is the oldest readable commit."""
         return self.history[self.first - 1] if self.first else None
 
     @property

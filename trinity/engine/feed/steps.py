@@ -118,7 +118,7 @@ def splits_within(target: Target, version: int) -> SplitSource:
 
 
 def makes_another(target: Target, history: Sequence[HistoryEntry], index: int) -> bool:
-    """Return True for a commit that replaced the table, or restored the one before it (L13)."""
+    """Return True for a commit that replaced the table, or that took back a replacement (L13)."""
     if history[index].operation != CommitOperation.RESTORE or not index:
         return history[index].operation == CommitOperation.REPLACE
     try:

@@ -20,7 +20,7 @@ def reporting_dropped_table(connector: Connector, pinned: TableHandle) -> Iterat
     try:
         yield
     except TrinityError as error:
-        if error.code != "COMMIT_STATE_UNKNOWN":  # it stays unknown whether the table is there or not
+        if error.code != "COMMIT_STATE_UNKNOWN":  # the state of a commit stays unknown even if the table is gone
             _check_present(connector, pinned)
         raise
 

@@ -1,4 +1,4 @@
-"""The plan of a merged read in words: what of the version is read, how, and by whom."""
+"""The plan of a merged read in words: which files of the version are read, how, and by which executor."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def _table(splits: SplitSource) -> tuple[str, str]:
 
 
 def hidden_rows(state: PositionReadState, run: RunSearch) -> Mapping[str, np.ndarray] | None:
-    """Return path of a file -> the bits of its hidden rows; search for unknown ones, and cache them.
+    """Return path of a file -> the bitmap of its hidden rows; search for unknown ones, and cache all.
 
     Returns:
         the bitmaps, or None if the search fails.

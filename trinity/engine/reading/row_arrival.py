@@ -105,7 +105,7 @@ class RowArrival:
         moments, unstamped = as_numpy(rows.column(MOMENT)), as_numpy(pc.is_null(rows.column(STAMP)))
         stranger = unstamped & (moments > BEFORE)
         changed = ~unstamped & (moments >= 0) & (moments % 2 == 0)
-        placed = unstamped & (moments >= 0)  # a copy, perhaps, which may be the winner, too
+        placed = unstamped & (moments >= 0)  # the row may be a copy, and so the winner, too
         compared = comparable(rows.select(dict.fromkeys((*self.spec.key, *self.spec.ordering))))
         tied = row_numbers(column.combine_chunks() for column in compared.columns)
         found: np.ndarray = changed & _in_any(stranger, tied) | placed & _in_any(changed, tied)

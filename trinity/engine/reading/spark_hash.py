@@ -52,7 +52,7 @@ def _hashed(column: pa.Array, seed: np.ndarray) -> np.ndarray:
         return _of_ints(_filled(one_zero(column)).view(np.int32), seed)
     if pa.types.is_float64(kind):
         return _of_longs(_filled(one_zero(column)).view(np.int64), seed)
-    if pa.types.is_time64(kind):  # Spark has nanoseconds
+    if pa.types.is_time64(kind):  # Spark stores TIME in nanoseconds
         return _of_longs(_filled(column.cast(pa.time64("ns")).view(pa.int64())), seed)
     if pa.types.is_timestamp(kind):
         return _of_longs(_filled(column.view(pa.int64())), seed)

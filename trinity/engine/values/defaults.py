@@ -67,7 +67,7 @@ def default_text(column: Column, spark: Callable[[], SparkSession]) -> str:
     """
     text = "NULL" if column.default is None else _checked_text(column, spark)
     nested = column.default is not None and parse_type(column.type).nested
-    return f"CAST({text} AS {spark_type(column.type)})" if nested else text  # struct(1, 'a') gets the names of fields
+    return f"CAST({text} AS {spark_type(column.type)})" if nested else text  # it names the fields of struct(1, 'a')
 
 
 def _checked_text(column: Column, spark: Callable[[], SparkSession]) -> str:

@@ -41,7 +41,7 @@ def check_keys(changes: LocalChanges, pages: Sequence[pa.RecordBatch]) -> NotLoc
     stored = stored_winners(fold, filled.select(spec.key), columns)
     if isinstance(stored, NotLocal):
         return stored
-    at = np.full(len(keys) + 1, -1)  # index -1 is for keys that were not found
+    at = np.full(len(keys) + 1, -1)  # the last entry, with index -1, is for keys that were not found
     at[keys.numbers(stored)] = np.arange(len(stored))
     indexes = np.flatnonzero(at[numbers] >= 0)
     new, old = filled.take(indexes), stored.take(at[numbers[indexes]])

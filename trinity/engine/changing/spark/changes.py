@@ -108,7 +108,7 @@ class SparkChanges:
 
     def _once(self, selected: DataFrame) -> DataFrame:
         """Return each row of the target once, where several of the source match it (M2)."""
-        if all(case.when is When.MATCHED for case in self.plan.program.cases):  # a semi-join
+        if all(case.when is When.MATCHED for case in self.plan.program.cases):  # the join is a semi-join
             return selected
         matched = F.col(_PRESENT).isNotNull() & F.col(_SOURCE_PRESENT).isNotNull()
         key = [self._target(k) for k in self.plan.definition.primary_key] or [F.col(self.plan.row_id)]

@@ -96,7 +96,7 @@ def _compared_type(condition: Any) -> str:
 
 def _determines(own: str, given: str, common: str) -> bool:
     """Return True when a comparison in a common type determines the value in the column's own type."""
-    if given != own and given.startswith("string"):  # many texts mean one number or time
+    if given != own and given.startswith("string"):  # several texts stand for one number or time
         return False
     if own == common:
         return True

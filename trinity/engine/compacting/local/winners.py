@@ -163,7 +163,7 @@ class LogWinners:
         return losers(spec, base, self.keys, self.rows, file.deletes)
 
     def keep_in(self, files: LogFiles, beaten: np.ndarray, *, deleted_too: bool) -> None:
-        """Mark the winners in their files, except the beaten ones, and tombstones unless they are kept."""
+        """Mark winners in their files as rows that stay: no beaten ones, and tombstones only if ``deleted_too``."""
         positions, deleted = as_numpy(self.rows.column(self.position_column)), as_numpy(self.rows.column(DELETED))
         stays = np.ones(len(positions), bool) if deleted_too else ~deleted
         stays[beaten] = False

@@ -175,7 +175,7 @@ class _WholeRows(_Resolve):
 
     @cached_property
     def unbucketed_files(self) -> list[DataFile]:
-        """The other touched files."""
+        """The touched files that are not in ``bucketed_files``."""
         return [f for f in self.touched if not (f.bucket and self.buckets)]
 
     def write(self) -> tuple[list[bytes], list[bytes]]:

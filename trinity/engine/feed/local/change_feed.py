@@ -1,4 +1,4 @@
-"""The change feed as Arrow data in this process: what it can compute without Spark, and why not the rest."""
+"""The change feed as Arrow data in this process: feeds that need no Spark, and the reasons why others need it."""
 
 from __future__ import annotations
 

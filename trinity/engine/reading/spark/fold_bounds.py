@@ -52,7 +52,7 @@ def _packed(group: SequenceGroup, splits: SplitSource, log: list[DataFile]) -> s
     row_bits, file_bits = max(f.rows for f in log).bit_length(), (len(log) + 1).bit_length()
     if len(known) < len(parts) or sum(bits for _, bits in known) + row_bits + file_bits > _BITS:
         return None
-    fold_order = f"({FOLD_ORDER} + {1 << POSITION_BITS}L)"  # that of base rows is -1
+    fold_order = f"({FOLD_ORDER} + {1 << POSITION_BITS}L)"  # the fold order of base rows is -1
     in_file = f"({fold_order} & {(1 << row_bits) - 1}L)"
     packed = "0L"
     for value, bits in (*known, (f"shiftright({fold_order}, {POSITION_BITS})", file_bits), (in_file, row_bits)):

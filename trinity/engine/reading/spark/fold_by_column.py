@@ -131,5 +131,5 @@ def _union(name: str) -> Callable[[Any], Any]:
     def union(lists: pa.Array) -> pa.Array:
         return united_bitmaps(name, lists)
 
-    union.__annotations__ = {"lists": pa.Array, "return": pa.Array}  # how arrow_udf tells one array to another
+    union.__annotations__ = {"lists": pa.Array, "return": pa.Array}  # arrow_udf takes the types from annotations
     return union

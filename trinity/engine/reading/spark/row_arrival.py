@@ -84,7 +84,7 @@ def _unsure(spec: MergeSpec) -> str:
     tied = ", ".join(map(quoted, (*spec.key, *spec.ordering)))
     stranger = f"{STAMP} IS NULL AND {MOMENT} > {BEFORE}"
     changed = f"{STAMP} IS NOT NULL AND {MOMENT} >= 0 AND {MOMENT} % 2 = 0"
-    placed = f"{STAMP} IS NULL AND {MOMENT} >= 0"  # a copy, perhaps, which may be the winner, too
+    placed = f"{STAMP} IS NULL AND {MOMENT} >= 0"  # the row may be a copy, and so the winner, too
     window = f"OVER (PARTITION BY {tied})"
     return f"({changed} AND max({stranger}) {window} OR {placed} AND max({changed}) {window})"
 

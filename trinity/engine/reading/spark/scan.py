@@ -134,9 +134,9 @@ def log_scan(
 ) -> DataFrame:
     """Return row versions of log and sidecar files, with :data:`~trinity.hidden.ARRIVAL`.
 
-    The arrival is the file's number among the files, then the row's position in its file; or what
-    :func:`~trinity.engine.reading.spark.row_arrival.with_order_restored` makes of it. Rows of the sidecar come before
-    everything; they alone have a :data:`~trinity.hidden.SINCE`.
+    The arrival is made of the file's number among the files and the row's position in its file, and corrected by
+    :func:`~trinity.engine.reading.spark.row_arrival.with_order_restored`. Rows of the sidecar come before all others;
+    they alone have a :data:`~trinity.hidden.SINCE`.
 
     Args:
         spark: the session.
@@ -147,7 +147,7 @@ def log_scan(
         runs: base files that are to be folded with the log; their rows come before it.
         ordered: True when the sidecar has several rows of a key, and so stores their arrival.
         arrival: False when the order of the log does not matter: every row's arrival is then 0.
-        stamps: True for rows that are stored anew (:func:`~trinity.engine.reading.spark.row_arrival.with_stamps`).
+        stamps: True for rewritten rows: :func:`~trinity.engine.reading.spark.row_arrival.with_stamps` is applied.
     """
     storage = splits.storage
     if splits.native is not None:

@@ -1,4 +1,4 @@
-"""Spark SQL in the dialects of merge views: sqlglot's translation, and what it does not know.
+"""Spark SQL in the dialects of merge views: sqlglot's translation, and rules for what sqlglot does not translate.
 
 Each rule changes one kind of node of the tree, and says what is different in DuckDB.
 """
@@ -16,7 +16,7 @@ from trinity.syntax.strict_casts import with_strict_casts
 def translated(text: str, dialect: str) -> str:
     """Return a Spark query in another dialect, laid out."""
     tree = with_strict_casts(text)
-    # from the leaves up: a rule may move what is below its node
+    # from the leaves up, since a rule may move the nodes below its own
     for node in reversed(list(tree.walk())):
         rule = _RULES.get(type(node))
         if rule is not None:
