@@ -44,7 +44,7 @@ class Buckets:
                 raise TrinityError(
                     "NOT_SUPPORTED",
                     f"Catalog '{name}' cannot be at '{catalogs[name]['warehouse']}': its format has no tables in "
-                    "object stores yet. Those of the connectors 'parquet', 'delta' and 'iceberg' can be there.",
+                    "object stores yet. Give it a folder, or a connector that has them (docs/object-stores.md).",
                 )
         self._claimed: list[str] = []
         self._options = wanted = self._store_options(own, storage)

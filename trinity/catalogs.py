@@ -219,12 +219,13 @@ def _load(catalog: str, connector: str) -> Format:
     return made
 
 
-def installed_formats() -> Iterator[Format]:
-    """Yield the installed formats; skip those that need a package that is not installed."""
-    for point in _formats(tuple(map(_last_changed, sys.path))).values():
+def installed_formats() -> dict[str, Format]:
+    """Return the installed formats by name, without those that need a package that is not installed."""
+    found = dict[str, Format]()
+    for name, point in _formats(tuple(map(_last_changed, sys.path))).items():
         with suppress(ModuleNotFoundError):
-            made: Format = point.load()()
-            yield made
+            found[name] = point.load()()
+    return found
 
 
 @lru_cache(maxsize=4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from trinity.storage import Location
 
 _BUILT_IN: Final = ("parquet", "delta", "iceberg")
+"""The formats of a warehouse's catalogs, which have their names."""
 _IN_STORES: Final = ("parquet", "delta")
-_OVER_CONNECT: Final = ("parquet", "iceberg")
+"""Those whose catalogs need no more than a place in an object store: Iceberg's need an address, too."""
 
 
 @public
@@ -72,7 +73,7 @@ def connect(
     wanted: dict[str, dict[str, Any]] = {}
     if warehouse is not None:
         folder = _folder(warehouse)
-        names = _built_in(spark, settings) if folder.on_disk else _IN_STORES
+        names = _on_disk(spark, settings) if folder.on_disk else _IN_STORES
         wanted = {name: {"connector": name, "warehouse": str(folder.join(name))} for name in names}
     wanted.update({name.lower(): dict(options) for name, options in (catalogs or {}).items()})
     if not wanted:
@@ -93,11 +94,16 @@ def _statements() -> Statements:
     return statements
 
 
-def _built_in(spark: SparkSession | None, settings: Mapping[str, str]) -> tuple[str, ...]:
+def _on_disk(spark: SparkSession | None, settings: Mapping[str, str]) -> Sequence[str]:
+    """Return the built-in formats of a folder; with Spark Connect without those that need the JVM of a local Spark."""
+    from trinity.catalogs import installed_formats
     from trinity.spark.remote import is_remote, remote_url
 
     remote = remote_url(settings) is not None if spark is None else is_remote(spark)
-    return _OVER_CONNECT if remote else _BUILT_IN
+    if not remote:
+        return _BUILT_IN
+    formats = installed_formats()
+    return [name for name in _BUILT_IN if name in formats and not formats[name].spark.jvm]
 
 
 def _folder(warehouse: str | Path) -> Location:

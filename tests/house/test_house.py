@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.code_imports import PACKAGES, circles, imports, missing_references, modules_imported
 from tests.support.paths import ROOT
-from trinity import hidden
+from trinity import hidden, storage
 
 ADAPTERS = [PACKAGES[f"trinity_{name}"] for name in ("parquet", "delta", "iceberg")]
 
@@ -35,6 +35,37 @@ def modules() -> list[Path]:
     """Return the modules of the packages and of their tests."""
     tests = (ROOT / "tests", ROOT / "conformance/tests", *sorted(ROOT.glob("formats/*/tests")))
     return [p for folder in (*PACKAGES.values(), *tests) for p in sorted(folder.rglob("*.py"))]
+
+
+def _names_in(text: str) -> set[str]:
+    return {name for module in OPEN for name in importlib.import_module(module).__all__} & set(
+        re.findall(r"`(\w+)`", text)
+    )
+
+
+def test_the_guide_for_authors_has_the_names_that_adapters_import() -> None:
+    """It begins with those of the least adapter, which is the template."""
+    text = (ROOT / "docs/authors.md").read_text().split("### Names you need")[1].split("\n### ")[0]
+    first, others = map(_names_in, text.split("The others"))
+    imported = {
+        folder.name: {
+            name.rpartition(".")[2]
+            for path in folder.rglob("*.py")
+            if "tests" not in path.relative_to(folder).parts
+            for _, name in imports(path)
+            if name.startswith(OPEN)
+        }
+        for folder in STRANGERS
+    }
+    assert first <= imported["acme"]
+    assert not first & (others - {"VersionedMetadata", "TableVersion"})
+    assert {name: found - first - others for name, found in imported.items() if found - first - others} == {}
+
+
+def test_lazy_names_of_storage_have_a_place() -> None:
+    """Type checkers read the imports, programs the places: an export is written in both, and in ``__all__``."""
+    assert sorted(name for names in storage._PLACES.values() for name in names) == sorted(storage.__all__)
+    assert [name for name in storage.__all__ if not hasattr(storage, name)] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -343,6 +374,34 @@ def test_hidden_columns_are_named_once() -> None:
             used += [(name, value) for value in _hidden_names(tree) if value in shared]
     assert used == []
     assert {value: names for value, names in defined.items() if len(names) > 1} == {}
+
+
+NAMING_FORMATS: Final = {
+    "trinity/cdc/__init__.py": "change feeds of Delta and Iceberg as row versions",
+    "trinity/connecting.py": "the catalogs of a warehouse, and which of them a bucket can have",
+    "trinity/demo/readers.py": "other engines read the demo's tables",
+    "trinity/demo/run.py": "the demo has a table of each format",
+    "trinity/engine/appending/evolving.py": "rows of such a feed are refused, and the error says what reads them",
+    "trinity/engine/compacting/health.py": "advice about checkpoints, which only Delta's log has",
+    "trinity/loggers.py": "the loggers of the adapters",
+    "trinity/merge/properties.py": "'delta commits' as Paimon calls appends",
+    "trinity/spark/reach.py": "names under which Spark reads files",
+}
+"""Module of the core with the name of a format -> reason."""
+
+
+def test_the_core_names_formats_only_where_it_must() -> None:
+    """All else an adapter says of itself. Names in docstrings do not count; Parquet is the files of all formats."""
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "trinity").rglob("*.py")
+        for tree in [ast.parse(path.read_text())]
+        for docstrings in [{id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and id(node) not in docstrings and isinstance(node.value, str)
+        if re.search(r"(?<![a-z])(delta|iceberg)(?![a-z])", node.value)
+    }
+    assert found == set(NAMING_FORMATS)
 
 
 PARSERS: Final = {"parse_one", "parse_into", "tokenize", "parser"}

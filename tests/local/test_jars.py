@@ -69,8 +69,8 @@ def installed(need: SparkRequirements, monkeypatch: pytest.MonkeyPatch) -> None:
     class Acme(MemoryFormat):
         spark = need
 
-    def formats() -> Iterator[Format]:
-        yield Acme()
+    def formats() -> dict[str, Format]:
+        return {"acme": Acme()}
 
     monkeypatch.setattr(trinity.catalogs, "installed_formats", formats)
 

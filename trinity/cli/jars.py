@@ -58,7 +58,7 @@ def _requirements(stores: list[str]) -> Iterator[SparkRequirements]:
     from trinity.spark.granted import GRANTED
     from trinity.storage.store_kinds import KINDS
 
-    yield from (made_by.spark for made_by in installed_formats())
+    yield from (made_by.spark for made_by in installed_formats().values())
     known = {kind.scheme: kind for kind in KINDS}
     for name in stores:
         if name not in known:

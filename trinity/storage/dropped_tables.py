@@ -19,13 +19,11 @@ from trinity.storage.store import ObjectStore
 
 _REMOVAL_MARK: Final = "_trinity-going"
 """An object in a table's folder that marks its removal: put before the names are read, and removed last."""
-_CREATED: Final = ("_trinity/", "_delta_log/", _REMOVAL_MARK)
-"""Prefixes of the objects that a CREATE puts."""
 
 _History = Sequence[Mapping[str, Any] | None]
 
 
-def sweep_dropped(root: Location, schema: str, names: NameLog, older_than_ms: int) -> list[Entry]:
+def sweep_dropped(root: Location, schema: str, names: NameLog, older_than_ms: int, metadata: str) -> list[Entry]:
     """Remove the dropped tables of a schema.
 
     The sweep first puts a mark into the table's folder, and then reads the names. A writer that names a table at the
@@ -36,6 +34,7 @@ def sweep_dropped(root: Location, schema: str, names: NameLog, older_than_ms: in
         schema: the schema's folder.
         names: the names of tables, with their locations.
         older_than_ms: milliseconds since the epoch; tables with anything younger stay.
+        metadata: the folder, below a table's, in which a CREATE puts its objects.
 
     Returns:
         the removed objects.
@@ -50,7 +49,7 @@ def sweep_dropped(root: Location, schema: str, names: NameLog, older_than_ms: in
             continue
         store = ObjectStore(root.join(relative))
         there = store.list()
-        if _is_old(there, older_than_ms) and (_had_name(history, relative) or _has_no_data(there)):
+        if _is_old(there, older_than_ms) and (_had_name(history, relative) or _has_no_data(there, metadata)):
             store.put(_REMOVAL_MARK, b"")
             if not _has_name(names.history(schema, name).get(name, ()), relative):
                 store.delete(entry.path for entry in there if entry.path != _REMOVAL_MARK)
@@ -83,6 +82,6 @@ def _is_old(there: Sequence[Entry], older_than_ms: int) -> bool:
     return bool(there) and all(entry.modified_ms <= older_than_ms for entry in there)
 
 
-def _has_no_data(there: Sequence[Entry]) -> bool:
+def _has_no_data(there: Sequence[Entry], metadata: str) -> bool:
     """Return whether a table has no data files."""
-    return all(entry.path.startswith(_CREATED) for entry in there)
+    return all(entry.path.startswith((f"{metadata}/", _REMOVAL_MARK)) for entry in there)

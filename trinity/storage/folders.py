@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from trinity.errors import TrinityError, system_code
 from trinity.spi import TableHandle, VacuumResult
@@ -35,11 +35,8 @@ from trinity.storage.local_folders import (
 )
 from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import Location
-from trinity.storage.object_catalog import DEFAULT_SCHEMA, ObjectCatalog
+from trinity.storage.object_catalog import DEFAULT_SCHEMA, METADATA, ObjectCatalog
 from trinity.storage.parquet_sink import is_sink_file
-
-_METADATA: Final = frozenset({"_trinity", "_delta_log", "metadata"})
-"""Folders of a table that may hold files of a crashed CREATE."""
 
 
 def check_only_trash(
@@ -64,17 +61,22 @@ def check_only_trash(
         )
 
 
-def check_free(folder: os.PathLike[str], table: str) -> None:
+def check_free(folder: os.PathLike[str], table: str, metadata: str) -> None:
     """Check that the folder of a new table holds no files of others, which a DROP of the table would remove.
 
     Files that writers to an earlier table of that name have left are allowed.
+
+    Args:
+        folder: the new table's folder.
+        table: its full name, for the message.
+        metadata: the folder, below the table's, where a CREATE that was killed has left files.
 
     Raises:
         TrinityError: FILESYSTEM_ERROR naming a file.
     """
     for path in files_below(folder):
         name = path.rpartition("/")[2]
-        if not (is_sink_file(name) or path.split("/")[0] in _METADATA):
+        if not (is_sink_file(name) or path.split("/")[0] == metadata):
             raise TrinityError(
                 "FILESYSTEM_ERROR",
                 f"Folder '{folder}' of new table '{table}' holds '{name}', which Trinity has not written; move it "
@@ -116,10 +118,12 @@ class Folders(Protocol):
         """Remove tables without a name, and return their objects."""
 
 
-def folders_of(catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> Folders:
+def folders_of(catalog: str, warehouse: str, is_table: Callable[[Location], bool], metadata: str = METADATA) -> Folders:
     """Return the names of a catalog on a disk or in an object store; arguments are those of :class:`FolderCatalog`."""
     where = Location.of(warehouse)
-    return FolderCatalog(catalog, warehouse, is_table) if where.on_disk else ObjectCatalog(catalog, where)
+    if where.on_disk:
+        return FolderCatalog(catalog, warehouse, is_table, metadata)
+    return ObjectCatalog(catalog, where, metadata)
 
 
 class FolderCatalog:
@@ -129,17 +133,21 @@ class FolderCatalog:
         catalog: the catalog's name, for handles and messages.
         warehouse: folder of the catalog; its first table or schema makes it.
         is_table: returns whether a folder is a table's.
+        metadata: name of the folder, below a table's, in which the format keeps what a CREATE writes.
 
     Raises:
         TrinityError: PERMISSION_DENIED, FILESYSTEM_ERROR or CONFIGURATION_INVALID for a warehouse that can be neither
             read nor made.
     """
 
-    def __init__(self, catalog: str, warehouse: str, is_table: Callable[[Location], bool]) -> None:
+    def __init__(
+        self, catalog: str, warehouse: str, is_table: Callable[[Location], bool], metadata: str = METADATA
+    ) -> None:
         self.catalog = catalog
         self.root = Location.of(warehouse)
         self._named = NamedFolders(self.root)
         self._is_table = is_table
+        self._metadata = metadata
         check_warehouse(self.root)
 
     def list_schemas(self) -> list[str]:
@@ -218,7 +226,7 @@ class FolderCatalog:
         if self.get_table(schema, table):
             raise table_taken(f"{self.catalog}.{schema}.{table}")
         folder = self._named.folder(schema, table)
-        check_free(folder, f"{self.catalog}.{schema}.{table}")
+        check_free(folder, f"{self.catalog}.{schema}.{table}", self._metadata)
         self._named.keep(table)
         return TableHandle(self.catalog, schema, table, str(folder))
 

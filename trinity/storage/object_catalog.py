@@ -29,6 +29,8 @@ from trinity.storage.object_names import NameLog
 from trinity.storage.store import ObjectStore
 
 DEFAULT_SCHEMA: Final = "default"
+METADATA: Final = "_trinity"
+"""Folder, below a table's, in which formats without one of their own keep their metadata."""
 _LOST: Final = ("TABLE_ALREADY_EXISTS", "SCHEMA_NOT_FOUND", "TRANSACTION_CONFLICT")
 """Codes of errors after which a new table surely gets no name."""
 _SCHEMAS: Final = "_trinity/schemas"
@@ -38,8 +40,9 @@ _TABLES: Final = "_trinity/tables"
 class ObjectCatalog:
     """The names of a catalog in an object store; :class:`~trinity.storage.FolderCatalog` documents the methods."""
 
-    def __init__(self, catalog: str, warehouse: Location) -> None:
+    def __init__(self, catalog: str, warehouse: Location, metadata: str = METADATA) -> None:
         self.catalog = catalog
+        self._metadata = metadata
         self.root = warehouse
         self._schemas = NameLog(ObjectStore(warehouse), _SCHEMAS)
         self._tables = NameLog(ObjectStore(warehouse), _TABLES)
@@ -118,7 +121,7 @@ class ObjectCatalog:
         ObjectStore(table.location).delete_below("")
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
-        return sweep_dropped(self.root, folder_name(schema), self._tables, older_than_ms)
+        return sweep_dropped(self.root, folder_name(schema), self._tables, older_than_ms, self._metadata)
 
     # -- helpers ----------------------------------------------------------------------------------------
 

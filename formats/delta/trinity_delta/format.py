@@ -29,6 +29,7 @@ class DeltaConnector(Connector):
     """One catalog of Delta tables, below a warehouse or under the names of a Spark catalog."""
 
     def __init__(self, catalog: str, options: DeltaOptions, context: ConnectorContext) -> None:
+        from trinity_delta.actions import LOG
         from trinity_delta.metadata import DeltaMetadata
         from trinity_delta.names import SparkNames
         from trinity_delta.snapshot import is_table  # imported late, as connecting has to be fast
@@ -36,7 +37,7 @@ class DeltaConnector(Connector):
         folders = (
             SparkNames(catalog, options.spark_catalog, context)
             if options.spark_catalog
-            else folders_of(catalog, str(options.warehouse), is_table)
+            else folders_of(catalog, str(options.warehouse), is_table, LOG)
         )
         self._own = DeltaMetadata(folders, context)
         super().__init__(self._own, DeltaSinkProvider())

@@ -166,7 +166,7 @@ class CatalogNames:
         if table in self.list_tables(schema):  # looked up after the folder, whose table may be the one of this name
             raise table_taken(f"{self._catalog}.{schema}.{table}")
         if folder is not None and folder.on_disk:
-            check_free(folder, f"{self._catalog}.{schema}.{table}")
+            check_free(folder, f"{self._catalog}.{schema}.{table}", "metadata")
         return folder
 
     @contextlib.contextmanager
