@@ -28,7 +28,10 @@ def guard_statement(session: Host, text: str) -> None:
 
 
 def guard_expression(session: Host, text: str) -> None:
-    """Refuse an expression that reaches such things, also by a subquery. Arguments and errors as `guard_statement`."""
+    """Refuse an expression that reaches code, files or Spark's commands, also by a subquery.
+
+    Arguments and errors as for :func:`guard_statement`.
+    """
     if not session.allow_code and (found := reach_of_expression(session.spark, text)) is not None:
         raise _denied(found)
 

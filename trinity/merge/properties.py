@@ -256,7 +256,10 @@ def _not_compacted(definition: TableDefinition) -> str | None:
 
 
 def _not_own_keyed(definition: TableDefinition) -> str | None:
-    """Return why a property is not for a table without key, or an external one, as the end of a message; else None."""
+    """Return the end of the error message if the table has no key or is external, so that the property does not apply.
+
+    None if it applies.
+    """
     if not definition.keyed:
         return "needs a PRIMARY KEY, and the table has none"
     if definition.external:

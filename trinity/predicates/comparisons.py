@@ -39,7 +39,7 @@ class Comparison:
 
     @classmethod
     def of(cls, part: exp.Expr) -> Comparison | None:
-        """Return the comparison of a part of a predicate; None for other parts."""
+        """Return a part of a predicate as a comparison of a column; None if it is none."""
         part = part.unnest()
         negated = isinstance(part, exp.Not)
         part = part.this.unnest() if negated else part

@@ -192,7 +192,7 @@ class ConnectorMetadata(ABC):
         """
         return None
 
-    # -- compaction and care ----------------------------------------------------------------------------
+    # -- compaction and maintenance ---------------------------------------------------------------------
 
     @abstractmethod
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:

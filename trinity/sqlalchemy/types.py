@@ -68,7 +68,7 @@ class Timestamp(sa.DateTime):
 
 
 class Exact(sa.Numeric[Any]):
-    """DECIMAL, which takes a float by the digits that it is shown with."""
+    """A DECIMAL to which a float is bound by its shortest text, ``str(value)``."""
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
         return lambda value: Decimal(str(value)) if isinstance(value, float) else value

@@ -133,7 +133,7 @@ def schema_in_use(catalog: str, schema: str, tables: Sequence[str]) -> TrinityEr
     )
 
 
-def schema_stays(catalog: str, schema: str) -> TrinityError:
+def permanent_schema_error(catalog: str, schema: str) -> TrinityError:
     """Return the error for dropping the schema that every catalog has."""
     return TrinityError("NOT_SUPPORTED", f"Schema '{catalog}.{schema}' always exists; drop its tables.")
 

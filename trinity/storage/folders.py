@@ -17,8 +17,8 @@ from trinity.storage.folder_names import (
     NamedFolders,
     no_schema,
     no_table,
+    permanent_schema_error,
     schema_in_use,
-    schema_stays,
     schema_taken,
     table_taken,
 )
@@ -178,7 +178,7 @@ class FolderCatalog:
                 NOT_SUPPORTED for ``default``.
         """
         if schema == DEFAULT_SCHEMA:
-            raise schema_stays(self.catalog, schema)
+            raise permanent_schema_error(self.catalog, schema)
         folder = self.folder_of(schema)
         with folder_lock(str(folder), alone=True):  # nobody makes a table in it meanwhile
             if tables := self.list_tables(schema):

@@ -117,8 +117,9 @@ class _Grant:
                 self._take(self.issuer.credentials())
             except TrinityError as error:
                 ended = now_ms() >= self.expires_ms
-                if ended and error.code != "TABLE_NOT_FOUND":  # the table is being made, or dropped
+                if ended and error.code != "TABLE_NOT_FOUND":
                     raise
+                # the old ones still hold, or the table is being made or dropped
                 self.due_ms = now_ms() + _AGAIN_MS
 
     def replaced(self, used: StoreOptions, text: str) -> bool:

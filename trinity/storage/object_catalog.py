@@ -19,8 +19,8 @@ from trinity.storage.folder_names import (
     no_schema,
     no_table,
     own_folder,
+    permanent_schema_error,
     schema_in_use,
-    schema_stays,
     schema_taken,
     table_taken,
 )
@@ -60,7 +60,7 @@ class ObjectCatalog:
 
     def drop_schema(self, schema: str) -> None:
         if schema == DEFAULT_SCHEMA:
-            raise schema_stays(self.catalog, schema)
+            raise permanent_schema_error(self.catalog, schema)
 
         def check() -> None:
             self._tables.settle(schema)

@@ -212,7 +212,8 @@ class ObjectStore:
         limit = None if self.on_disk else self.location.kind.longest_copy
         return limit.value if limit else None
 
-    # -- streams, and objects that others put; errors are the operating system's ---------------------------
+    # -- streams, and objects that other programs write ----------------------------------------------------
+    # these methods raise OSError, not TrinityError
 
     def make_folder(self, name: str = "", *, sync: bool = True) -> None:
         """Make a folder, with those above it.

@@ -279,7 +279,7 @@ class VersionedMetadata(TableCommits):
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._newest(table).txns.get(application)
 
-    # -- compaction and care ----------------------------------------------------------------------------
+    # -- compaction and maintenance ---------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         at = self.load_version(table)

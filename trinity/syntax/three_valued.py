@@ -17,7 +17,10 @@ from trinity.syntax.sql_text import tree_of
 
 
 class Use(Enum):
-    """The use of an expression."""
+    """The place where an expression stands: a JOIN's ON, a filter, or a value.
+
+    It decides whether NULL may become FALSE.
+    """
 
     FILTER = "filter"
     JOIN = "join"

@@ -32,7 +32,7 @@ _SCALARS: Final[dict[exp.DType, str]] = {
 }
 
 _TIMESTAMPS: Final[dict[exp.DType, str]] = {
-    _T.TIMESTAMP: "timestamp_ntz",  # TIMESTAMP of Trino and PostgreSQL; for Spark's sqlglot has TIMESTAMPTZ
+    _T.TIMESTAMP: "timestamp_ntz",  # of Trino and PostgreSQL; sqlglot parses Spark's as TIMESTAMPTZ
     _T.TIMESTAMPNTZ: "timestamp_ntz",
     _T.TIMESTAMPTZ: "timestamp",
     _T.TIMESTAMPLTZ: "timestamp",

@@ -138,7 +138,8 @@ class DeltaJvm:
         self._logs.invalidateCache(self._session, path)
 
     def checked_configuration(self, given: Mapping[str, str]) -> dict[str, str]:
-        own = {key: text for key, text in given.items() if not key.startswith(SUPPORTED)}  # Delta checks these later
+        # keys with SUPPORTED are left out: Delta checks them later
+        own = {key: text for key, text in given.items() if not key.startswith(SUPPORTED)}
         try:
             checked = self.module(f"{_DELTA}.DeltaConfigs").validateConfigurations(self.mapping(own))
         except Exception as error:

@@ -107,7 +107,7 @@ class DeltaMetadata(FolderMetadata, TableCommits):
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._snapshots.load(replace(table, version=None)).txns.get(application)
 
-    # -- compaction and care ----------------------------------------------------------------------------
+    # -- compaction and maintenance ---------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         state = self._begin(table)

@@ -57,7 +57,7 @@ _ENTRIES: Final = 10_000
 
 
 @dataclass
-class Known:
+class TableMemory:
     """The memory that a process has of a table.
 
     Attributes:
@@ -115,7 +115,7 @@ class Snapshots:
 
     def __init__(self, logs: Logs) -> None:
         self._logs = logs
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, TableMemory] = {}
         self._mutex = threading.RLock()
 
     def load(self, table: TableHandle) -> State:
@@ -133,18 +133,18 @@ class Snapshots:
         """Return the state as :meth:`load` does, but also of a version that other engines made unreadable."""
         store = ObjectStore(table.location)
         with self._mutex:
-            known = self._refresh(store, table)
+            memory = self._refresh(store, table)
 
             def read(version: int) -> State:
-                return self._state(table, known, version)
+                return self._state(table, memory, version)
 
             def oldest(newest: State) -> int:
                 return self._oldest(store, table.full_name, newest)
 
             try:
-                return _under_name(table, version_at(table, known.newest, read, oldest))
+                return _under_name(table, version_at(table, memory.newest, read, oldest))
             except TrinityError as error:  # another process may have cleaned up the log since it was listed
-                if error.code != "BAD_DATA" or store.on_disk or listed(store).first in (None, known.first):
+                if error.code != "BAD_DATA" or store.on_disk or listed(store).first in (None, memory.first):
                     raise
                 self._known.pop(store.root)
             return self.state(table)
@@ -180,13 +180,13 @@ class Snapshots:
         kept = earliest_commit(store, table.full_name) if store.on_disk else listed(store).first or 0
         first = max(newest.oldest, kept)
         with self._mutex:
-            known, found = self._known.get(store.root) or self._refresh(store, table), list[HistoryEntry]()
+            memory, found = self._known.get(store.root) or self._refresh(store, table), list[HistoryEntry]()
 
         def read(version: int) -> HistoryEntry:
             return _history_entry(version, read_commit(store, table.full_name, version))
 
         for version in range(first, newest.version + 1):
-            entry = known.entries.get(version, partial(read, version))
+            entry = memory.entries.get(version, partial(read, version))
             least = found[-1].timestamp_ms + 1 if found else 1  # times increase strictly (L10)
             found.append(entry if entry.timestamp_ms >= least else replace(entry, timestamp_ms=least))
         return found
@@ -243,8 +243,8 @@ class Snapshots:
             return False
 
         with self._mutex:
-            known = self._refresh(store, table)
-            return newest_readable(table, known.newest, lambda n: self._state(table, known, n), is_damaged)
+            memory = self._refresh(store, table)
+            return newest_readable(table, memory.newest, lambda n: self._state(table, memory, n), is_damaged)
 
     def forget(self, table: TableHandle) -> None:
         """Forget what is remembered of a table."""
@@ -254,20 +254,20 @@ class Snapshots:
     def keep(self, table: TableHandle, made: State, size: int) -> None:
         """Remember a version that this process has committed, so that it is not read back."""
         with self._mutex:
-            if (known := self._known.get(ObjectStore(table.location).root)) is not None:
-                known.states.put(made.version, made)
-                known.own_commits[made.version] = size
+            if (memory := self._known.get(ObjectStore(table.location).root)) is not None:
+                memory.states.put(made.version, made)
+                memory.own_commits[made.version] = size
 
     def checkpoint_hint(self, table: TableHandle) -> Mapping[str, int] | None:
         """Return the known hint at the newest checkpoint; None before the first read."""
-        known = self._known.get(ObjectStore(table.location).root)
-        return None if known is None else known.checkpoint
+        memory = self._known.get(ObjectStore(table.location).root)
+        return None if memory is None else memory.checkpoint
 
     def keep_checkpoint(self, table: TableHandle, hint: Mapping[str, int]) -> None:
         """Remember the newest checkpoint."""
         with self._mutex:
-            if (known := self._known.get(ObjectStore(table.location).root)) is not None:
-                known.checkpoint = hint
+            if (memory := self._known.get(ObjectStore(table.location).root)) is not None:
+                memory.checkpoint = hint
 
     def since_checkpoint(self, table: TableHandle) -> int:
         """Return the number of commits after the newest checkpoint of the log."""
@@ -276,35 +276,35 @@ class Snapshots:
 
     def is_behind(self, table: TableHandle, state: State) -> bool:
         """Return whether this process knows a version after a state."""
-        known = self._known.get(ObjectStore(table.location).root)
-        return known is not None and known.states.peek(state.version + 1) is not None
+        memory = self._known.get(ObjectStore(table.location).root)
+        return memory is not None and memory.states.peek(state.version + 1) is not None
 
     def _oldest(self, store: ObjectStore, table: str, newest: State) -> int:
         """Return the oldest readable version."""
         return max(newest.oldest, earliest(store, table) if store.on_disk else self._known[store.root].first)
 
-    def _refresh(self, store: ObjectStore, table: TableHandle) -> Known:
+    def _refresh(self, store: ObjectStore, table: TableHandle) -> TableMemory:
         """Return the memory of the table, with its newest version: counted on from the known one, else listed."""
-        known = self._known.get(store.root)
+        memory = self._known.get(store.root)
         if not store.on_disk:
-            return self._listed_memory(store, table, known)
-        if known is None or store.stat(commit_name(known.newest)) != known.stamp:
+            return self._listed_memory(store, table, memory)
+        if memory is None or store.stat(commit_name(memory.newest)) != memory.stamp:
             newest = newest_commit(store, table.full_name)
-            known = Known(newest, store.stat(commit_name(newest)) or Stat(0, 0, ""))
-            self._known[store.root] = known
-        while stamp := store.stat(commit_name(known.newest + 1)):
-            known.newest, known.stamp = known.newest + 1, stamp
-            if stamp.size != known.own_commits.pop(known.newest, stamp.size):  # another engine overwrote that commit
-                known.forget_from(known.newest)
-        return known
+            memory = TableMemory(newest, store.stat(commit_name(newest)) or Stat(0, 0, ""))
+            self._known[store.root] = memory
+        while stamp := store.stat(commit_name(memory.newest + 1)):
+            memory.newest, memory.stamp = memory.newest + 1, stamp
+            if stamp.size != memory.own_commits.pop(memory.newest, stamp.size):  # another engine overwrote that commit
+                memory.forget_from(memory.newest)
+        return memory
 
-    def _listed_memory(self, store: ObjectStore, table: TableHandle, known: Known | None) -> Known:
+    def _listed_memory(self, store: ObjectStore, table: TableHandle, memory: TableMemory | None) -> TableMemory:
         """Return the memory of a table in an object store; a new one once the newest known commit has changed.
 
         A dropped table has neither a first commit nor a checkpoint, whatever others may still put there.
         """
-        found = listed(store, known.newest).commits if known else {}
-        lost = known.lost(found) if known else []
+        found = listed(store, memory.newest).commits if memory else {}
+        lost = memory.lost(found) if memory else []
         if replaced := [version for version in lost if version in found]:
             _log.warning(
                 "Version %d of table '%s', which was committed here, is another writer's by now. Unless the table was "
@@ -312,48 +312,53 @@ class Snapshots:
                 replaced[0],
                 table.full_name,
             )
-        if known is None or lost or found.get(known.newest) != known.stamp:
+        if memory is None or lost or found.get(memory.newest) != memory.stamp:
             log = listed(store)
             if log.first is None:
                 raise no_commits(table.full_name)
             found, newest = log.commits, max(log.commits)
-            known = self._known[store.root] = Known(newest, found[newest], log.first)
-            known.checkpoint = {"version": max(log.checkpoints, default=0)}
-        known.newest = max(found)
-        known.stamp = found[known.newest]
-        known.own_commits.clear()
-        return known
+            memory = self._known[store.root] = TableMemory(newest, found[newest], log.first)
+            memory.checkpoint = {"version": max(log.checkpoints, default=0)}
+        memory.newest = max(found)
+        memory.stamp = found[memory.newest]
+        memory.own_commits.clear()
+        return memory
 
-    def _state(self, table: TableHandle, known: Known, version: int) -> State:
-        return known.states.get(version, lambda: self._replay(table, known, version))
+    def _state(self, table: TableHandle, memory: TableMemory, version: int) -> State:
+        return memory.states.get(version, lambda: self._replay(table, memory, version))
 
-    def _replay(self, table: TableHandle, known: Known, version: int) -> State:
+    def _replay(self, table: TableHandle, memory: TableMemory, version: int) -> State:
         store = ObjectStore(table.location)
         at, state = version, None
         most = MOST_REPLAYED.value if store.on_disk else _MOST_FETCHED
-        while at >= 0 and (state := known.states.peek(at)) is None:
-            gone = store.stat(commit_name(at)) is None if store.on_disk else at < known.first
+        while at >= 0 and (state := memory.states.peek(at)) is None:
+            gone = store.stat(commit_name(at)) is None if store.on_disk else at < memory.first
             if gone or version - at >= most:
-                return self._rebuild(table, known, version)
+                return self._rebuild(table, memory, version)
             if store.on_disk and (summed := self._at_checkpoint(table, at)) is not None:
-                return self._from_checkpoint(table, known, summed, at, version)
+                return self._from_checkpoint(table, memory, summed, at, version)
             at -= 1
         for number in range(at + 1, version + 1):
-            state = self._apply_commit(table, known, state, number, read_commit(store, table.full_name, number))
+            state = self._apply_commit(table, memory, state, number, read_commit(store, table.full_name, number))
         assert state is not None
         return state
 
     def _apply_commit(
-        self, table: TableHandle, known: Known, state: State | None, number: int, commit: Sequence[Mapping[str, Any]]
+        self,
+        table: TableHandle,
+        memory: TableMemory,
+        state: State | None,
+        number: int,
+        commit: Sequence[Mapping[str, Any]],
     ) -> State:
         """Return the state after a commit, rebuilt where the commit hands the table to another engine, or back."""
         made = apply(table, state, number, commit)
         if state is not None and state.definition.external != made.definition.external:
-            return self._rebuild(table, known, number)
-        return self._with_restored_domains(table, known, made, commit)
+            return self._rebuild(table, memory, number)
+        return self._with_restored_domains(table, memory, made, commit)
 
     def _with_restored_domains(
-        self, table: TableHandle, known: Known, made: State, commit: Sequence[Mapping[str, Any]]
+        self, table: TableHandle, memory: TableMemory, made: State, commit: Sequence[Mapping[str, Any]]
     ) -> State:
         """Return the state after a commit; if it is a RESTORE, with Trinity's domain metadata of the restored version.
 
@@ -361,7 +366,7 @@ class Snapshots:
         """
         try:
             at = domain_version_at(ObjectStore(table.location), table.full_name, made.version, commit)
-            return made if at is None else with_domains_of(made, self._state(table, known, at), commit)
+            return made if at is None else with_domains_of(made, self._state(table, memory, at), commit)
         except TrinityError as error:  # the log was cleaned up
             if error.code != "BAD_DATA":
                 raise
@@ -378,7 +383,9 @@ class Snapshots:
             return None
         return found if self._since_trinity(table, version) == Since() else None
 
-    def _from_checkpoint(self, table: TableHandle, known: Known, found: Replayed, at: int, version: int) -> State:
+    def _from_checkpoint(
+        self, table: TableHandle, memory: TableMemory, found: Replayed, at: int, version: int
+    ) -> State:
         """Return the state from a checkpoint and the commits since.
 
         Trinity's own commits that follow the checkpoint directly are summed with it; the others are applied one by one.
@@ -391,7 +398,7 @@ class Snapshots:
         at += len(ours)
         state = apply(table, None, at, found.actions())
         for number, commit in enumerate(commits[len(ours) :], at + 1):
-            state = self._apply_commit(table, known, state, number, commit)
+            state = self._apply_commit(table, memory, state, number, commit)
         return state
 
     def _since_trinity(self, table: TableHandle, version: int) -> Since:
@@ -400,7 +407,7 @@ class Snapshots:
         there = itertools.takewhile(lambda n: store.stat(commit_name(n)), range(version, -1, -1))
         return since_trinity((n, read_commit(store, name, n)) for n in there)
 
-    def _rebuild(self, table: TableHandle, known: Known, version: int) -> State:
+    def _rebuild(self, table: TableHandle, memory: TableMemory, version: int) -> State:
         """Return the state from the newest checkpoint and the commits after it.
 
         If the table is external, all remaining commits tell the commit numbers of its files.
@@ -412,11 +419,12 @@ class Snapshots:
             commits = read_commits(store, name, range(first, version + 1))
             found = apply(table, None, version, with_commits_of_files(actions, first, commits))
             return replace(found, commit=commit_id(by_kind(commits[-1])) if commits else "")
-        since = self._since_trinity(table, version) if store.on_disk else Since()  # no others write in buckets
+        # in an object store no other engine commits
+        since = self._since_trinity(table, version) if store.on_disk else Since()
         if since.turn is not None and since.turn < version:
-            state = self._state(table, known, since.turn)
+            state = self._state(table, memory, since.turn)
             for number in range(since.turn + 1, version + 1):
-                state = self._apply_commit(table, known, state, number, read_commit(store, name, number))
+                state = self._apply_commit(table, memory, state, number, read_commit(store, name, number))
             return state
         found = replace(
             self._with_order(table, apply(table, None, version, actions)), displaced=since.displaced, commit=""
@@ -425,7 +433,7 @@ class Snapshots:
             return found
         commit = read_commit(store, name, version)
         found = replace(found, commit=commit_id(by_kind(commit)))
-        return found if since.turn is None else self._with_restored_domains(table, known, found, commit)
+        return found if since.turn is None else self._with_restored_domains(table, memory, found, commit)
 
     def _with_order(self, table: TableHandle, found: State) -> State:
         """Return a version rebuilt from a checkpoint, with the order of rows from the commits since Trinity's."""

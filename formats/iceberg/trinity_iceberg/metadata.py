@@ -159,7 +159,7 @@ class IcebergMetadata(TableCommits):
     def recorded_txn(self, table: TableHandle, application: str) -> int | None:
         return self._load(table).txns.get(application)
 
-    # -- compaction and care ----------------------------------------------------------------------------
+    # -- compaction and maintenance ---------------------------------------------------------------------
 
     def begin_rewrite(self, table: TableHandle, replaced: Sequence[DataFile]) -> RewriteTableHandle:
         def begin(newest: State) -> RewriteTableHandle:

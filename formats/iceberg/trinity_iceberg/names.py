@@ -36,8 +36,8 @@ from trinity.storage.folder_names import (
     folder_name,
     no_schema,
     own_folder,
+    permanent_schema_error,
     schema_in_use,
-    schema_stays,
     schema_taken,
     unescaped,
 )
@@ -103,7 +103,7 @@ class CatalogNames:
         if tables := self.list_tables(schema):
             raise schema_in_use(self._catalog, schema, tables)
         if schema == DEFAULT_SCHEMA:
-            raise schema_stays(self._catalog, schema)
+            raise permanent_schema_error(self._catalog, schema)
         folder = self._disk_folder(schema)
         # the lock keeps others from making a table in the folder meanwhile
         with folder_lock(str(folder), alone=True) if folder else contextlib.nullcontext():

@@ -312,7 +312,7 @@ class SqliteTables(SqlTables):
         return super().commit_table(table, requirements, updates)
 
     def _tag_now(self) -> str:
-        """Return what identifies the present file among files of its name; nothing without a file."""
+        """Return a tag that changes when the database file is replaced by another of its name; empty without one."""
         found = self._folder.stat(self._file.name)
         return found.tag if found and found.size else ""
 

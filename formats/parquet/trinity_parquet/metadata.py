@@ -104,7 +104,7 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
     def changes_since(self, pinned: TableHandle, newest: TableVersion) -> list[FileChange] | None:
         return self._snapshots.changes(pinned, newest)
 
-    # -- care -------------------------------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------------------
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         _check_alone(table, "A vacuum")

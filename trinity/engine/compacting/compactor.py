@@ -111,6 +111,6 @@ class Compactor(Protocol):
         """Fold an external table. Arguments as for :meth:`fold_log`; rows with a NULL in their key stay (K1)."""
         ...
 
-    def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
+    def resolve(self, work: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
         """Return (fragments of a run and its sidecar, fragments of the positions that these supersede) (R1)."""
         ...

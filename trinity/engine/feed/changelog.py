@@ -51,7 +51,7 @@ class TableChangelog:
         return _tag(self.id, "rows", entry.commit_id)
 
     def find(self, entries: Iterable[HistoryEntry]) -> dict[int, StoredChanges]:
-        """Return the changes that are on disk or known to be none, by version."""
+        """Return, by version, the changes that are on disk; also the versions that are known to have none."""
         found = {}
         for entry in entries:
             if self._empty(entry):

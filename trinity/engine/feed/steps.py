@@ -124,9 +124,9 @@ def makes_another(target: Target, history: Sequence[HistoryEntry], index: int) -
     try:
         before, after = (target.splits(entry.version).definition for entry in history[index - 1 : index + 1])
     except TrinityError as error:
-        if error.code != "NOT_SUPPORTED":  # others made a version unreadable; the restore mends that
+        if error.code != "NOT_SUPPORTED":
             raise
-        return False
+        return False  # others made a version unreadable; the restore mends that
     return before.replaced != after.replaced
 
 

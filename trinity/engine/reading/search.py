@@ -64,7 +64,7 @@ class SearchedFile:
     Attributes:
         number: identifies it in the fragments; :data:`SIDECAR` for a sidecar.
         rows: number of its rows, deleted ones too.
-        bucket: the bucket of a base file; None if the base has no buckets.
+        bucket: the bucket of a base file, where the base has buckets; None for a file of any bucket, as a run is.
         partition: the values of columns that are stored in file lists alone.
     """
 
@@ -78,7 +78,7 @@ class SearchedFile:
 
     @classmethod
     def of(cls, number: int, file: DataFile, *, bucketed: bool = False) -> SearchedFile:
-        """Return a file under a number, with its bucket if ``bucketed``: all base files then have one."""
+        """Return a file under a number, with its bucket if ``bucketed`` and it has one; runs have none."""
         bucket = file.bucket.index if file.bucket and bucketed else None
         return cls(number, file.path, rows_in(file), FileArrival.of(file), file.deletes, bucket, file.partition)
 

@@ -100,7 +100,10 @@ class _Whole:
 
 
 class _Fixed:
-    """The arithmetic of decimals, as integers of the column's scale, as wide as a product with a value is exact."""
+    """The arithmetic of decimals, held as integers at the column's scale.
+
+    Numbers are kept only as wide as a product with a value stays exact.
+    """
 
     def __init__(self, precision: int, scale: int) -> None:
         self.precision, self.scale = precision, scale

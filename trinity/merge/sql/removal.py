@@ -71,20 +71,20 @@ class _Machine:
         start = f"named_struct('dead', false, 'start', CAST(NULL AS BIGINT), {start})"
         return f"aggregate({rows}, {start}, (a, x) -> {self._step()})"
 
-    def _type(self, n: int) -> str:
-        return f"STRUCT<{', '.join(f'{quoted(c)}: {self.types[c]}' for c in self.groups[n].sequence)}>"
+    def _type(self, group: int) -> str:
+        return f"STRUCT<{', '.join(f'{quoted(c)}: {self.types[c]}' for c in self.groups[group].sequence)}>"
 
-    def _tuple(self, n: int) -> str:
+    def _tuple(self, group: int) -> str:
         """Return Spark SQL: the row's tuple in a group; NULL if all its parts are NULL."""
-        named = ", ".join(f"x.{quoted(c)} AS {quoted(c)}" for c in self.groups[n].sequence)
-        return f"CASE WHEN {self._takes_part(n)} THEN struct({named}) END"
+        named = ", ".join(f"x.{quoted(c)} AS {quoted(c)}" for c in self.groups[group].sequence)
+        return f"CASE WHEN {self._takes_part(group)} THEN struct({named}) END"
 
-    def _takes_part(self, n: int) -> str:
-        return self._any([f"x.{quoted(c)} IS NOT NULL" for c in self.groups[n].sequence])
+    def _takes_part(self, group: int) -> str:
+        return self._any([f"x.{quoted(c)} IS NOT NULL" for c in self.groups[group].sequence])
 
-    def _not_older(self, n: int) -> str:
-        pairs = [(f"x.{quoted(c)}", f"a.s{n}.{quoted(c)}") for c in self.groups[n].sequence]
-        return f"({self._takes_part(n)} AND {greater(pairs, tie='true')})"
+    def _not_older(self, group: int) -> str:
+        pairs = [(f"x.{quoted(c)}", f"a.s{group}.{quoted(c)}") for c in self.groups[group].sequence]
+        return f"({self._takes_part(group)} AND {greater(pairs, tie='true')})"
 
     def _any(self, texts: list[str]) -> str:
         return f"({' OR '.join(texts)})"
@@ -101,11 +101,11 @@ class _Machine:
         # `deletes` and `revives` are evaluated once, and then used for every group
         return f"transform(array(named_struct('deletes', {deletes}, 'revives', {revives})), k -> {found})[0]"
 
-    def _sequence(self, n: int) -> str:
-        t, not_older = self._tuple(n), self._not_older(n)
-        raised = f"{is_retract(self.kind)} AND a.s{n} IS NOT NULL AND {not_older}"
+    def _sequence(self, group: int) -> str:
+        t, not_older = self._tuple(group), self._not_older(group)
+        raised = f"{is_retract(self.kind)} AND a.s{group} IS NOT NULL AND {not_older}"
         chosen = (
             f"CASE WHEN k.deletes THEN IF({not_older}, {t}, NULL) WHEN k.revives THEN {t} "
-            f"WHEN a.dead THEN IF({raised}, {t}, a.s{n}) WHEN {not_older} THEN {t} ELSE a.s{n} END"
+            f"WHEN a.dead THEN IF({raised}, {t}, a.s{group}) WHEN {not_older} THEN {t} ELSE a.s{group} END"
         )
-        return f"CAST({chosen} AS {self._type(n)})"
+        return f"CAST({chosen} AS {self._type(group)})"

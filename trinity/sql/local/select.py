@@ -152,7 +152,10 @@ def _compared_whole(tree: exp.SetOperation, first: Relation, second: Relation) -
 
 
 def _with_one_zero(relation: Relation) -> Relation:
-    """Return rows that DuckDB compares as Spark does: 0.0 replaces -0.0. Raises Refused for other types."""
+    """Return rows that DuckDB compares as Spark does: 0.0 replaces -0.0.
+
+    Raises Refused if a column's type is one that DuckDB compares otherwise.
+    """
     for column in relation.columns:
         as_one_value(column.type)
     floats = [index for index, column in enumerate(relation.columns) if column.type.is_floating]

@@ -47,7 +47,7 @@ class CompiledValue:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that are read."""
+        """The columns of joined rows that its expressions read."""
         return self.value.fields
 
     def evaluate(self, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
@@ -74,7 +74,7 @@ class CompiledFields:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that are read."""
+        """The columns of joined rows that its expressions read."""
         return frozenset({self.column}).union(*(value.fields for value in self.values.values()))
 
     def evaluate(self, rows: pa.RecordBatch) -> tuple[pa.Array, pa.Array | None]:
@@ -104,7 +104,7 @@ class CompiledCase:
 
     @property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that are read."""
+        """The columns of joined rows that this case's expressions read."""
         own = self.condition.fields if self.condition is not None else frozenset[str]()
         return own.union(*(value.fields for value in self.values.values()))
 
@@ -140,7 +140,7 @@ class CompiledStatement:
 
     @cached_property
     def fields(self) -> frozenset[str]:
-        """The columns of the join's rows that are read."""
+        """The columns of joined rows that its expressions read."""
         return frozenset[str]().union(*(case.fields for case in self.cases))
 
 

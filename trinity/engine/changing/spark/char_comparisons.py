@@ -87,7 +87,11 @@ def _compared_with_char(
 
 
 def _padded(text: exp.Expr, length: int) -> exp.Expr:
-    """Return a text padded to a length. One that is longer without its trailing blanks stays, and equals no CHAR."""
+    """Return a text padded to a length.
+
+    A text that is still too long after its trailing blanks are cut is returned unchanged; it equals no CHAR of that
+    length.
+    """
     fits = exp.LTE(this=_call("length", _call("rtrim", text)), expression=exp.Literal.number(length))
     padded = _call("rpad", text, exp.Literal.number(length), exp.Literal.string(" "))
     return exp.Paren(this=exp.Case().when(fits, padded).else_(text.copy()))

@@ -112,10 +112,10 @@ class LocalCompactor:
         found = _find_winners(fold, [], deleted_too=True, keyless_too=True)
         return self._rewritten_log(fold, [*found.retained], write, count)
 
-    def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
-        fold, spec = resolve.fold, resolve.fold.spec
+    def resolve(self, work: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
+        fold, spec = work.fold, work.fold.spec
         if spec.by_column:
-            return _resolved_by_column(resolve)
+            return _resolved_by_column(work)
         if (why := _why_not(fold)) is not None:
             return why
         touched = may_share_keys(fold.base, fold.log, fold.splits.definition)
@@ -123,21 +123,21 @@ class LocalCompactor:
         losing = {f.path: [as_arrow(lost)] for f, lost in zip(touched, found.lost, strict=True) if len(lost)}
         storage = fold.splits.storage
         count = fold.splits.definition.partition_by
-        layout = PartLayout.of_partitions(resolve.replaced, spec) if count else PartLayout(spec.key, 1)
-        task = BucketTask(resolve.rewrite_task, BucketMerge(spec, storage, {}, resolve.retention))
-        deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in touched})
+        layout = PartLayout.of_partitions(work.replaced, spec) if count else PartLayout(spec.key, 1)
+        task = BucketTask(work.rewrite_task, BucketMerge(spec, storage, {}, work.retention))
+        deletes = DeleteTask(work.sinks, work.rewrite, {file.path: file for file in touched})
         with _read_into_parts(found.retained, storage, layout) as parts:
             rows = _fragments_in_threads(lambda part: task.of_bucket(part, parts.take(part)), list(parts))
         return rows, deletes.write(0, losing)
 
 
-def _resolved_by_column(resolve: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
-    fold = resolve.fold
+def _resolved_by_column(work: Resolve) -> tuple[list[bytes], list[bytes]] | NotLocal:
+    fold = work.fold
     if (why := _why_not_folded(fold)) is not None:
         return why
-    rewrite = ColumnRewrite(fold, 1, resolve.retention, stays=True)
-    rows = _rewritten(rewrite, resolve.rewrite_task)
-    deletes = DeleteTask(resolve.sinks, resolve.rewrite, {file.path: file for file in rewrite.touched})
+    rewrite = ColumnRewrite(fold, 1, work.retention, stays=True)
+    rows = _rewritten(rewrite, work.rewrite_task)
+    deletes = DeleteTask(work.sinks, work.rewrite, {file.path: file for file in rewrite.touched})
     return rows, deletes.write(0, rewrite.lost)
 
 

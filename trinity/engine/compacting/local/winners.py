@@ -98,7 +98,9 @@ class LogFiles:
         self.schema = pa.schema([*self._storage, *moments, pa.field(ARRIVAL, pa.int64())])
 
     def rows_of(self, number: int) -> Iterator[pa.RecordBatch]:
-        """Yield key, ordering columns and marks of deletion of a file's rows, with their index as ``ARRIVAL``.
+        """Yield key, ordering columns and marks of deletion of a file's rows.
+
+        ``ARRIVAL`` is their number among the rows of all files.
 
         Raises:
             TrinityError: BAD_DATA naming the file, where it cannot be read.

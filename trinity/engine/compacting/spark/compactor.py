@@ -84,8 +84,8 @@ class SparkCompactor:
         rows = rows.selectExpr(*[f"{quoted(name)} AS {quoted(stored)}" for name, stored in names], DELETED)
         return run_on_spark(write, rows)
 
-    def resolve(self, resolve: Resolve) -> tuple[list[bytes], list[bytes]]:
-        return write_resolve(self.spark, resolve)
+    def resolve(self, work: Resolve) -> tuple[list[bytes], list[bytes]]:
+        return write_resolve(self.spark, work)
 
 
 def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTask, retention: Retention) -> list[bytes]:

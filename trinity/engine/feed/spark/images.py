@@ -138,5 +138,5 @@ def paired(rows: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> Da
     return keyed.agg(*map(F.expr, images)).select(VERSION, BEFORE, AFTER)
 
 
-def _change(kind: str, of: str) -> str:
-    return f"named_struct('kind', '{kind}', 'row', {of})"
+def _change(kind: str, row_sql: str) -> str:
+    return f"named_struct('kind', '{kind}', 'row', {row_sql})"

@@ -82,7 +82,7 @@ def _streamed_result(pages: pa.RecordBatchReader, timezone: str) -> Result:
 
 
 def _tuples(page: pa.RecordBatch, kinds: Sequence[DataType], timezone: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a page, with instants as :func:`_with_local_times` has them."""
+    """Yield the rows of a page, in which instants are local times of ``timezone``."""
     columns = [
         cast_array(column, _without_zone(kind).to_arrow(), "a column", timezone) if kind != _VOID else column
         for column, kind in zip(page.columns, kinds, strict=True)
