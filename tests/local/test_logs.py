@@ -70,6 +70,20 @@ def test_what_commits_is_told_and_nothing_else(local: Session, table: Table, cap
     assert [line.version for line in lines] == versions[-len(lines) :]
 
 
+def test_rows_that_are_removed_or_put_back_were_not_written(
+    local: Session, local_fmt: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "trinity")
+    plain = local.create_table(f"{local_fmt}.default.plain", COLUMNS)
+    first = plain.append([{"k": 1, "n": 1}, {"k": 2, "n": 2}]).version
+    log_records(caplog)
+    assert plain.truncate().rows == 2
+    assert plain.restore(first).rows == 2
+    lines = log_records(caplog)
+    assert [line.operation for line in lines] == ["truncate", "restore"]
+    assert [(line.rows, line.files, line.bytes) for line in lines] == [(0, 0, 0)] * 2
+
+
 def test_tables_that_are_made_and_attempts_that_lost(
     local: Session, local_fmt: str, caplog: pytest.LogCaptureFixture
 ) -> None:

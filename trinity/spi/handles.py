@@ -338,6 +338,8 @@ class CommitResult(InNotebooks):
     Attributes:
         version: version of the table after the call.
         rows, files, bytes: numbers of rows, files and bytes written. Files and bytes include the sidecar; rows do not.
+            ``truncate`` counts the files that it removed, ``restore`` and ``repair`` those of the version that is
+            current again: they write none.
         skipped: True when nothing was written: ``txn`` had been recorded before (L4), or nothing differs from the
             version that is restored (L11).
     """

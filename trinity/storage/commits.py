@@ -593,6 +593,8 @@ def _paradigm(definition: TableDefinition) -> RowChangeParadigm:
 # -- the reports of a commit: a log line; a span and metrics if OpenTelemetry is installed --------------
 
 _log = logger("trinity")
+_WRITE_NO_FILES: Final = frozenset({CommitOperation.TRUNCATE, CommitOperation.RESTORE, CommitOperation.REPAIR})
+"""Operations whose results count the files that they remove or put back."""
 _SHARED: Final = ("table", "operation", "executor")
 """Names of the facts that metrics have as attributes. Each has few values, as metrics systems require."""
 
@@ -605,7 +607,7 @@ class CommitLine:
         table: full name of the table.
         version: the new version.
         operation: the operation, as shown by ``history()``.
-        rows, files, bytes: what was written, as in :class:`~trinity.spi.CommitResult`.
+        rows, files, bytes: what was written; 0 for operations that remove files or put them back.
         seconds: time since the beginning of the call that committed.
         attempts: number of attempts; more than one if other writers were faster.
         txn: the transaction id as ``application:version``; empty without one.
@@ -633,11 +635,12 @@ def log_commit(
 ) -> None:
     """Log a commit that has taken effect, and record its metrics. If the metrics fail, that is logged."""
     work = current_work()
+    written = CommitResult(done.version) if operation in _WRITE_NO_FILES else done
     line = CommitLine(
         table.full_name,
         done.version,
         str(operation),
-        *(done.rows, done.files, done.bytes),
+        *(written.rows, written.files, written.bytes),
         time.perf_counter() - work.began,
         max(work.attempts, 1),
         f"{txn[0]}:{txn[1]}" if txn else "",
