@@ -9,13 +9,14 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, Generic, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from trinity.calls import current_work
 from trinity.clock import now_ms, now_ns
@@ -65,31 +66,33 @@ class _FifoLock:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._waiting: deque[threading.Event] = deque()
-        self._is_taken = False
+        self._turns: deque[threading.Event] = deque()
+        """The owner's event, which is set, and behind it those of the waiting threads."""
 
     @contextmanager
     def taken(self) -> Iterator[None]:
         turn = threading.Event()
-        with self._mutex:
-            if self._is_taken:
-                self._waiting.append(turn)
-            else:
-                self._is_taken = True
-                turn.set()
-        turn.wait()
         try:
-            yield
-        finally:
             with self._mutex:
-                if self._waiting:
-                    self._waiting.popleft().set()
-                else:
-                    self._is_taken = False
+                self._turns.append(turn)
+                self._turns[0].set()
+            turn.wait()
+            yield
+        finally:  # also if the wait is interrupted, so that no turn goes to a thread that has left
+            with self._mutex, suppress(ValueError):
+                self._turns.remove(turn)
+                if self._turns:
+                    self._turns[0].set()
 
 
-_locks: defaultdict[str, _FifoLock] = defaultdict(_FifoLock)
+_locks: Final[WeakValueDictionary[str, _FifoLock]] = WeakValueDictionary()
+"""The locks that threads have or wait for, by name."""
 _locks_mutex = threading.Lock()
+
+
+def _lock(name: str) -> _FifoLock:
+    with _locks_mutex:
+        return _locks.setdefault(name, _FifoLock())
 
 
 def commit_loop(
@@ -110,12 +113,10 @@ def commit_loop(
     Raises:
         TrinityError: TRANSACTION_CONFLICT after ``timeout_s`` seconds; and errors of ``attempt``.
     """
-    with _locks_mutex:
-        lock = _locks[location]
     deadline = time.monotonic() + timeout_s
     work = current_work()
     pause = 0.005
-    with lock.taken():
+    with _lock(location).taken():
         while True:
             try:
                 work.attempts += 1
@@ -139,9 +140,7 @@ def statement_turn(location: str) -> Iterator[None]:
     Statements get their turns in the order in which they came. A statement reads before it commits, so without turns
     it would lose to faster writers again and again.
     """
-    with _locks_mutex:
-        lock = _locks[f"{location} statement"]
-    with lock.taken():
+    with _lock(f"{location} statement").taken():
         yield
 
 

@@ -1,0 +1,102 @@
+"""L7: turns of the writers of one process. All formats share them, so they are tested with tables in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
+
+import pytest
+
+from tests.support.orders import make_orders
+from tests.support.threads import meanwhile
+from trinity import Session, Table
+from trinity.storage.commits import _lock, _locks
+
+ROW = {"order_id": "a", "ts": 1, "deleted": False, "amount": 1.0}
+
+
+@pytest.fixture
+def orders(local: Session) -> Table:
+    return make_orders(local, "memory")
+
+
+class _Holder:
+    """A thread that has a turn until :meth:`leave`."""
+
+    def __init__(self, turn: AbstractContextManager[object]) -> None:
+        self._turn = turn
+        self._has_it, self._may_leave = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._hold, daemon=True)
+        self._thread.start()
+        self._has_it.wait()
+
+    def _hold(self) -> None:
+        with self._turn:
+            self._has_it.set()
+            self._may_leave.wait()
+
+    def leave(self) -> None:
+        self._may_leave.set()
+        self._thread.join()
+
+
+def _interrupted(patch: pytest.MonkeyPatch, work: Callable[[], object], before: Callable[[], object]) -> None:
+    """Interrupt a writer while it waits for its turn, as Ctrl-C does, after ``before`` has run."""
+
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if not self.is_set():
+                before()
+                raise KeyboardInterrupt
+            return True
+
+    with patch.context() as within:
+        within.setattr("trinity.storage.commits.threading", SimpleNamespace(Event=Interrupted, Lock=threading.Lock))
+        with pytest.raises(KeyboardInterrupt):
+            work()
+
+
+def _check_writable(table: Table, turn: AbstractContextManager[object]) -> None:
+    """Check that others get the turn, and write. The thread is a daemon, so that a failure does not hang."""
+    done = threading.Event()
+
+    def write() -> None:
+        with turn:
+            pass
+        table.upsert([{**ROW, "order_id": "b"}])
+        done.set()
+
+    threading.Thread(target=write, daemon=True).start()
+    assert done.wait(60), "nobody has the turn, and nobody gets it"
+    assert "b" in table.to_arrow()["order_id"].to_pylist()
+
+
+@pytest.mark.inner
+@pytest.mark.parametrize("granted", [False, True], ids=["waiting", "granted"])
+@pytest.mark.parametrize("kind", ["commit", "statement"])
+def test_l7_a_writer_that_is_interrupted_while_it_waits_passes_its_turn_on(
+    orders: Table, kind: str, monkeypatch: pytest.MonkeyPatch, granted: bool
+) -> None:
+    table, location = orders, orders.handle.location
+    table.upsert([ROW])
+
+    def turn() -> AbstractContextManager[object]:
+        return _lock(location if kind == "commit" else f"{location} statement").taken()
+
+    def statement() -> None:
+        meanwhile(monkeypatch, table, "begin_merge", lambda: table.upsert([ROW]))
+        table.update("order_id = 'a'", {"amount": "2"})
+
+    holder = _Holder(turn())
+    work = statement if kind == "statement" else lambda: table.upsert([ROW])
+    _interrupted(monkeypatch, work, holder.leave if granted else lambda: None)
+    holder.leave()
+    _check_writable(table, turn())
+
+
+@pytest.mark.inner
+def test_locks_of_tables_that_nobody_writes_to_are_forgotten(orders: Table) -> None:
+    orders.upsert([ROW])
+    assert orders.handle.location not in _locks
