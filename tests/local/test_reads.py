@@ -6,6 +6,7 @@ import os
 import random
 import resource
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,8 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from tests.support.others import FIRST, KEYED, pyarrow_dataset
 from trinity import Column, Session, Table, TrinityError
+from trinity.engine.reading import hidden_rows
 from trinity.engine.reading.hidden_rows import forget
+from trinity.engine.reading.plan import plan_read
+from trinity.storage import Cache
 
 pytestmark = pytest.mark.inner
 
@@ -223,3 +228,37 @@ def test_a_log_of_many_files_is_read_with_few_of_them_open(ids: Table) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     changed = {number * 7 for number in range(300)}
     assert found == {number: number % 1000 + (5_000 if number in changed else 0) for number in range(20_000)}
+
+
+def _is_known(table: Table, version: int | None = None) -> bool:
+    """Return whether the hidden rows of a version with a log are cached."""
+    state = plan_read(table.splits(version)).state
+    assert state is not None
+    return state.is_known
+
+
+def test_a_read_that_no_later_one_uses_takes_no_place_in_the_cache(
+    local: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hidden_rows, "_memory", Cache(1))
+    own = local.create_table("own", [{"id": 1}], primary_key=["id"])
+    own.upsert([{"id": 1}])
+    own.to_arrow()
+    assert _is_known(own)
+    pyarrow_dataset(tmp_path / "theirs", FIRST)
+    theirs = local.register("theirs", "parquet", tmp_path / "theirs", KEYED)
+    theirs.to_arrow()
+    assert not _is_known(theirs)
+    assert _is_known(own)
+
+
+def test_a_read_of_an_earlier_version_leaves_the_newest_in_the_cache(local: Session, local_fmt: str) -> None:
+    table = local.create_table(f"{local_fmt}.default.t", [Column("id", "int"), Column("v", "int")], primary_key=["id"])
+    first = table.upsert([{"id": 1, "v": 1}]).version
+    newest = table.upsert([{"id": 1, "v": 2}]).version
+    table.to_arrow()
+    assert table.to_arrow(version=first).to_pylist() == [{"id": 1, "v": 1}]
+    assert (_is_known(table, first), _is_known(table, newest)) == (True, True)
+    table.restore(first)
+    assert table.to_arrow().to_pylist() == [{"id": 1, "v": 1}]
+    assert _is_known(table)

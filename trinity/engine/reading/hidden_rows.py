@@ -75,6 +75,7 @@ class _VersionFingerprint:
 
 @dataclass(frozen=True)
 class _CachedHiddenRows:
+    committed_ms: int
     version: _VersionFingerprint
     hidden: Mapping[str, np.ndarray] = field(default_factory=dict)
 
@@ -83,7 +84,10 @@ def _bytes(cached: _CachedHiddenRows) -> int:
     return sum(words.nbytes for words in cached.hidden.values())
 
 
-_memory: Final[Cache[tuple[str, str], _CachedHiddenRows]] = Cache(_REMEMBERED_BYTES, _bytes)
+_Slot = tuple[str, str, int | None]
+"""(name of the table, its id, None for the newest version that was read, or the time of an earlier one)."""
+
+_memory: Final[Cache[_Slot, _CachedHiddenRows]] = Cache(_REMEMBERED_BYTES, _bytes)
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,9 @@ class PositionReadState:
         later: the part of the log after it, which has not been searched.
         known: path of a file -> the bitmap of its hidden rows that are known.
         only: the keys that are read; None for all.
+        is_cacheable: whether a later read may use the hidden rows of this one. It may not where another file may get
+            the name of a removed one; nor where stamps order the rows, as a row of a later commit may have arrived
+            before rows that are in the cache.
     """
 
     splits: SplitSource
@@ -104,6 +111,7 @@ class PositionReadState:
     later: Sequence[DataFile]
     known: Mapping[str, np.ndarray]
     only: pa.Table | None = None
+    is_cacheable: bool = True
 
     @classmethod
     def of(cls, splits: SplitSource, spec: MergeSpec, *, remembered: bool = True) -> PositionReadState:
@@ -114,13 +122,13 @@ class PositionReadState:
         base, log = tiers(splits.files)
         log = splits.in_arrival_order(log)
         version = _VersionFingerprint.of(splits, spec, base, log)
-        stays = splits.native is None or splits.native.files_stay
-        # where stamps order the rows, a row of a later commit may have arrived before rows that are in the cache
-        cached = _memory.peek(_table(splits)) if remembered and stays and not order_is_lost(splits) else None
-        if cached is None or not cached.version.is_prefix_of(version):
-            return cls(splits, version, base, (), log, {})
-        middle = len(cached.version.log)
-        return cls(splits, version, base, log[:middle], log[middle:], cached.hidden)
+        lasts = _files_stay(splits) and not order_is_lost(splits)
+        for slot in _slots(splits) if remembered and lasts else ():
+            cached = _memory.peek(slot)
+            if cached is not None and cached.version.is_prefix_of(version):
+                middle = len(cached.version.log)
+                return cls(splits, version, base, log[:middle], log[middle:], cached.hidden)
+        return cls(splits, version, base, (), log, {}, is_cacheable=lasts)
 
     def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
         """Return the state of a read of these keys alone; ``files`` hold all rows of the keys.
@@ -154,13 +162,24 @@ class PositionReadState:
         )
 
     def remember(self, hidden: Mapping[str, np.ndarray]) -> None:
-        """Remember the hidden rows of the version, unless only some keys were read."""
-        if self.only is None:
-            _memory.put(_table(self.splits), _CachedHiddenRows(self.version, hidden))
+        """Cache the hidden rows of the version, unless only some keys were read, or no later read may use them.
+
+        An earlier version than the one in the cache has a slot of its own.
+        """
+        if self.only is None and self.is_cacheable:
+            slot, own = _slots(self.splits)
+            newest, found = _memory.peek(slot), _CachedHiddenRows(self.splits.timestamp_ms, self.version, hidden)
+            _memory.put(own if newest is not None and newest.committed_ms > found.committed_ms else slot, found)
 
 
-def _table(splits: SplitSource) -> tuple[str, str]:
-    return splits.definition.full_name, splits.definition.id
+def _files_stay(splits: SplitSource) -> bool:
+    return splits.native is None or splits.native.files_stay
+
+
+def _slots(splits: SplitSource) -> tuple[_Slot, _Slot]:
+    """Return the cache's slots of a table's newest version, and of this one."""
+    name, id_ = splits.definition.full_name, splits.definition.id
+    return (name, id_, None), (name, id_, splits.timestamp_ms)
 
 
 def hidden_rows(state: PositionReadState, run: RunSearch) -> Mapping[str, np.ndarray] | None:
@@ -198,7 +217,7 @@ def _later_bits(state: PositionReadState, run: RunSearch) -> dict[str, np.ndarra
         {f.number: f for f in searched[:middle]},
         buckets,
         _stored_keys(state),
-        splits.native is None or splits.native.files_stay,
+        _files_stay(splits),
         RowArrival.of(splits, version.spec),
     )
     fragments = run(search, splits.definition.full_name)
