@@ -29,6 +29,11 @@ def now_ms() -> int:
     return now_ns() // 10**6
 
 
+def monotonic_s() -> float:
+    """Return the seconds of a clock for deadlines: it does not jump when the computer's clock is set."""
+    return time.monotonic() + _Clock.ahead_ns / 1e9
+
+
 @contextmanager
 def clock_ahead(by: dt.timedelta) -> Iterator[None]:
     """Move the clock of this process, for tests: forward, or back by a negative duration."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.support.orders import make_orders
+from tests.support.refusals import refused
 from tests.support.threads import meanwhile
-from trinity import Session, Table
+from trinity import Session, Table, TrinityError
+from trinity.clock import clock_ahead
+from trinity.storage import CommitRaced
 from trinity.storage.commits import _lock, _locks
 
 ROW = {"order_id": "a", "ts": 1, "deleted": False, "amount": 1.0}
@@ -100,3 +105,95 @@ def test_l7_a_writer_that_is_interrupted_while_it_waits_passes_its_turn_on(
 def test_locks_of_tables_that_nobody_writes_to_are_forgotten(orders: Table) -> None:
     orders.upsert([ROW])
     assert orders.handle.location not in _locks
+
+
+@pytest.fixture
+def move() -> Iterator[Callable[[dt.timedelta], None]]:
+    """Return a function that moves the clock forward, for the rest of the test."""
+    with ExitStack() as moved:
+        yield lambda by: moved.enter_context(clock_ahead(by))
+
+
+LATER = dt.timedelta(minutes=11)
+"""More than ``commit.retry.timeout`` by default."""
+
+
+def _lose_once(patch: pytest.MonkeyPatch, table: Table, then: Callable[[], object]) -> None:
+    """Let the table's next commit lose a race; ``then`` runs at that moment."""
+    metadata: Any = table.connector.metadata
+    write = metadata.write_version
+
+    def lost(*_: object) -> None:
+        patch.setattr(metadata, "write_version", write)
+        then()
+        raise CommitRaced("another writer was first")
+
+    patch.setattr(metadata, "write_version", lost)
+
+
+def test_l7_a_statement_whose_commit_has_used_up_the_time_does_not_run_again(
+    orders: Table, monkeypatch: pytest.MonkeyPatch, move: Callable[[dt.timedelta], None]
+) -> None:
+    orders.upsert([ROW])
+    _lose_once(monkeypatch, orders, lambda: move(LATER))
+    with refused("TRANSACTION_CONFLICT"):
+        orders.update("order_id = 'a'", {"amount": "2"})
+    assert orders.to_arrow()["amount"].to_pylist() == [1.0]
+
+
+def test_l7_a_commit_has_the_time_that_its_statement_has_left(
+    orders: Table, monkeypatch: pytest.MonkeyPatch, move: Callable[[dt.timedelta], None]
+) -> None:
+    orders.upsert([ROW])
+
+    def conflict() -> None:
+        orders.upsert([{**ROW, "ts": 2}])
+        meanwhile(monkeypatch, orders, "begin_merge", second_conflict)
+
+    def second_conflict() -> None:
+        move(LATER)
+        _lose_once(monkeypatch, orders, lambda: None)
+
+    meanwhile(monkeypatch, orders, "begin_merge", conflict)
+    with refused("TRANSACTION_CONFLICT", "commit.retry.timeout"):
+        orders.update("order_id = 'a'", {"amount": "2"})
+    assert orders.to_arrow()["amount"].to_pylist() == [1.0]
+
+
+def test_l7_a_statement_that_has_written_for_longer_than_the_time_runs_again(
+    orders: Table, monkeypatch: pytest.MonkeyPatch, move: Callable[[dt.timedelta], None]
+) -> None:
+    orders.upsert([ROW])
+
+    def conflict() -> None:
+        move(LATER)
+        orders.upsert([{**ROW, "ts": 2, "amount": 5.0}])
+
+    meanwhile(monkeypatch, orders, "begin_merge", conflict)
+    orders.update("order_id = 'a'", {"amount": "amount + 1"})
+    assert orders.to_arrow()["amount"].to_pylist() == [6.0]
+
+
+@pytest.mark.inner
+def test_l7_a_statement_waits_for_its_turn_as_long_as_it_may_run_again(
+    local: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_orders(local, "memory")
+    local.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('commit.retry.timeout' = '100 ms')")
+    table = local.table(table.name)
+    table.upsert([ROW])
+    meanwhile(monkeypatch, table, "begin_merge", lambda: table.upsert([{**ROW, "ts": 2}]))
+    caught = list[TrinityError]()
+
+    def update() -> None:
+        try:
+            table.update("order_id = 'a'", {"amount": "2"})
+        except TrinityError as error:
+            caught.append(error)
+
+    holder = _Holder(_lock(f"{table.handle.location} statement").taken())
+    thread = threading.Thread(target=update, daemon=True)
+    thread.start()
+    thread.join(60)
+    holder.leave()
+    assert [error.code for error in caught] == ["TRANSACTION_CONFLICT"]

@@ -7,4 +7,4 @@ import pytest
 
 def without_turns(patch: pytest.MonkeyPatch) -> None:
     """Let this process's writers to a table commit at once, not one after the other."""
-    patch.setattr("trinity.storage.commits._FifoLock.taken", lambda self: nullcontext())
+    patch.setattr("trinity.storage.commits._FifoLock.taken", lambda self, timeout_s=None: nullcontext(True))

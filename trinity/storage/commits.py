@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -19,7 +20,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from trinity.calls import current_work
-from trinity.clock import now_ms, now_ns
+from trinity.clock import monotonic_s, now_ms, now_ns
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.merge.properties import commit_timeout_s
@@ -70,14 +71,14 @@ class _FifoLock:
         """The owner's event, which is set, and behind it those of the waiting threads."""
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self, timeout_s: float | None = None) -> Iterator[bool]:
+        """Hold the lock within the block, which gets False if the wait for it has taken ``timeout_s`` seconds."""
         turn = threading.Event()
         try:
             with self._mutex:
                 self._turns.append(turn)
                 self._turns[0].set()
-            turn.wait()
-            yield
+            yield turn.wait(timeout_s)
         finally:  # also if the wait is interrupted, so that no turn goes to a thread that has left
             with self._mutex, suppress(ValueError):
                 self._turns.remove(turn)
@@ -95,6 +96,59 @@ def _lock(name: str) -> _FifoLock:
         return _locks.setdefault(name, _FifoLock())
 
 
+class Retries:
+    """The retries of a commit, or of a statement with the commits in it, which then have the statement's deadline.
+
+    A statement may write for longer than the timeout, and still runs again if it then loses a race. So its time begins
+    with its first commit, or with its first conflict.
+    """
+
+    def __init__(self) -> None:
+        self._statement = _statement.get()
+        self._deadline_s: float | None = None
+        self._longest_pause_s = 0.005
+
+    def begin(self, timeout_s: float) -> float:
+        """Begin the time for retries, unless it has begun.
+
+        Args:
+            timeout_s: how long new attempts may begin, seconds.
+
+        Returns:
+            the seconds that are left; negative once the time is over.
+        """
+        if self._statement is not None:
+            return self._statement.begin(timeout_s)
+        now = monotonic_s()
+        if self._deadline_s is None:
+            self._deadline_s = now + timeout_s
+        return self._deadline_s - now
+
+    def pause(self, timeout_s: float) -> bool:
+        """Pause before the next attempt; if the time is over, return False at once. The argument is as of `begin`."""
+        left_s = self.begin(timeout_s)
+        if left_s <= 0:
+            return False
+        time.sleep(min(random.uniform(0, self._longest_pause_s), left_s))
+        self._longest_pause_s = min(self._longest_pause_s * 2, 1.0)
+        return True
+
+
+_statement: ContextVar[Retries | None] = ContextVar("trinity retries", default=None)
+"""The retries of the outermost statement under way."""
+
+
+@contextmanager
+def statement_retries() -> Iterator[Retries]:
+    """Begin a statement, whose commits are those of the block. Its retries and theirs have one deadline."""
+    retries = Retries()
+    token = _statement.set(_statement.get() or retries)
+    try:
+        yield retries
+    finally:
+        _statement.reset(token)
+
+
 def commit_loop(
     location: str, attempt: Callable[[], _T], timeout_s: float = COMMIT_TIMEOUT_S, *, alone: bool = False
 ) -> _T:
@@ -107,15 +161,15 @@ def commit_loop(
     Args:
         location: the table's folder.
         attempt: makes one attempt; its result is returned.
-        timeout_s: how long new attempts may begin, seconds.
+        timeout_s: how long new attempts may begin, seconds. The commits of a statement that runs again on conflicts
+            share this time with it.
         alone: True if ``attempt`` removes the folder: while it runs, no other process makes an attempt.
 
     Raises:
-        TrinityError: TRANSACTION_CONFLICT after ``timeout_s`` seconds; and errors of ``attempt``.
+        TrinityError: TRANSACTION_CONFLICT once the time is over; and errors of ``attempt``.
     """
-    deadline = time.monotonic() + timeout_s
-    work = current_work()
-    pause = 0.005
+    retries, work = Retries(), current_work()
+    retries.begin(timeout_s)
     with _lock(location).taken():
         while True:
             try:
@@ -123,25 +177,37 @@ def commit_loop(
                 with folder_lock(location, alone=alone):
                     return attempt()
             except CommitRaced as raced:
-                if time.monotonic() > deadline:
-                    raise TrinityError(
-                        "TRANSACTION_CONFLICT",
-                        f"Other writers kept committing to '{location}' for {timeout_s:g} s; try again later, "
-                        f"or raise 'commit.retry.timeout'. Last conflict: {raced}.",
-                    ) from raced
-                time.sleep(random.uniform(0, pause))
-                pause = min(pause * 2, 1.0)
+                if not retries.pause(timeout_s):
+                    raise _kept_losing("writers", location, timeout_s, f" Last conflict: {raced}.") from raced
 
 
 @contextmanager
-def statement_turn(location: str) -> Iterator[None]:
+def statement_turn(location: str, timeout_s: float, retries: Retries) -> Iterator[None]:
     """Within the block, be the only statement of this process that runs again on a table after a conflict.
 
     Statements get their turns in the order in which they came. A statement reads before it commits, so without turns
     it would lose to faster writers again and again.
+
+    Args:
+        location: the table's folder.
+        timeout_s: how long new attempts may begin, seconds.
+        retries: the statement's retries.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT if the time for retries ends before the turn comes.
     """
-    with _lock(f"{location} statement").taken():
+    with _lock(f"{location} statement").taken(max(retries.begin(timeout_s), 0)) as in_time:
+        if not in_time:
+            raise _kept_losing("statements of this process", location, timeout_s)
         yield
+
+
+def _kept_losing(others: str, location: str, timeout_s: float, last: str = "") -> TrinityError:
+    return TrinityError(
+        "TRANSACTION_CONFLICT",
+        f"Other {others} kept committing to '{location}' for {timeout_s:g} s; try again later, "
+        f"or raise 'commit.retry.timeout'.{last}",
+    )
 
 
 def next_timestamp_ms(previous_ms: int) -> int:

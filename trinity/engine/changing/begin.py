@@ -20,8 +20,8 @@ from trinity.target import Target
 class Begin:
     """The beginning of one attempt at a statement, on a version of its target.
 
-    ``begin_merge`` is called once for it: if this process begins and then leaves the statement to Spark, Spark
-    continues with the same handle.
+    If this process begins and then leaves the statement to Spark, Spark continues with the same handle, unless its
+    program updates other columns or alters the table in another way.
     """
 
     def __init__(self, table: Target, splits: SplitSource) -> None:

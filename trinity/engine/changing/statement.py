@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -26,7 +25,7 @@ from trinity.spark.class_lookups import without_call_sites
 from trinity.spark.settings import pinned
 from trinity.spark.types import arrow_schema
 from trinity.spi import Operation, SplitSource, TableDefinition, TransactionId
-from trinity.storage.commits import statement_turn
+from trinity.storage.commits import statement_retries, statement_turn
 from trinity.target import Target
 
 T = TypeVar("T")
@@ -59,7 +58,7 @@ def run(
     Raises:
         TrinityError: TRANSACTION_CONFLICT when others kept committing what it read for longer than
             ``commit.retry.timeout``; MERGE_TARGET_ROW_MULTIPLE_MATCHES, CONSTRAINT_VIOLATION, TYPE_MISMATCH, ...; the
-            table is then as it was.
+            table's rows are then as they were. Columns that an evolving program has added stay.
     """
     if txn is not None:
         txn = checked_txn(txn)
@@ -91,19 +90,20 @@ def rerun(table: Target, attempt: Callable[[], T]) -> T:
     Raises:
         TrinityError: TRANSACTION_CONFLICT once ``commit.retry.timeout`` is over.
     """
-    deadline: float | None = None
-    while True:
-        # the first attempt is optimistic; one that lost a race waits for its turn within the process
-        turn = nullcontext() if deadline is None else statement_turn(table.location)
-        with turn:
+    turn: AbstractContextManager[None] = nullcontext()  # the first attempt is optimistic
+    with statement_retries() as retries:
+        while True:
             try:
-                return attempt()
+                with turn:
+                    return attempt()
             except TrinityError as error:
                 if error.code != "TRANSACTION_CONFLICT":
                     raise
-                deadline = deadline or time.monotonic() + commit_timeout_s(table.properties)
-                if time.monotonic() > deadline:
+                timeout_s = commit_timeout_s(table.properties)
+                if not retries.pause(timeout_s):
                     raise
+            # an attempt that lost a race waits for its turn within the process
+            turn = statement_turn(table.location, timeout_s, retries)
 
 
 def _execute(
