@@ -196,8 +196,8 @@ class Table(Generic[S]):
             version: a version of :meth:`history`.
             timestamp: reads the newest version that was committed by then; a datetime, or ISO text (in the session's
                 time zone unless it names one).
-            where: a predicate on key columns, Spark SQL over bare names, by which the rows are filtered. It may skip
-                files and rows before they are merged, which a filter on the result cannot (L9).
+            where: a predicate, Spark SQL over bare names, by which the rows are filtered. One of key columns, without
+                functions, may skip files and rows before they are merged, which a filter on the result cannot (L9).
 
         Raises:
             TrinityError: SYNTAX_ERROR, NOT_SUPPORTED for a text that is no predicate; INVALID_ARGUMENTS for an unknown

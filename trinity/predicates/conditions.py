@@ -133,14 +133,24 @@ def partition_columns(
         return None
     known, named = {name.lower() for name in columns}, list(tree.find_all(exp.Column))
     own = all(names.side(c, definition) == "target" and c.name.lower() in known for c in named)
-    # the condition has to be deterministic: no function such as rand()
-    if not named or not own or not all(isinstance(node, _CONSTANT) for node in tree.walk()):
+    if not named or not own or not depends_on_columns_alone(tree):
         return None
     return [definition.column(name) for name in sorted(columns)]
 
 
-_CONSTANT: Final = (
+@deep_recursion()
+def depends_on_columns_alone(tree: exp.Expr) -> bool:
+    """Return True when an expression has one value for the same values of its columns, in whichever file they are.
+
+    False where that is not certain: of functions, as ``rand()`` and ``input_file_name()``, for a session may have its
+    own under any name, and of subqueries.
+    """
+    return all(isinstance(node, _OF_COLUMNS) for node in tree.walk())
+
+
+_OF_COLUMNS: Final = (
     exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
-    exp.Neg, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Tuple,
+    exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.DPipe, exp.Escape, exp.Cast, exp.DataType,
+    exp.DataTypeParam, exp.Tuple, exp.Interval, exp.Var, exp.HexString,
 )  # fmt: skip
-"""The kinds of nodes of a condition that are certainly deterministic."""
+"""The kinds of nodes that make an expression depend on nothing but columns: operators, literals and casts."""

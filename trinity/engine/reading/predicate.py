@@ -97,11 +97,16 @@ class Predicate:
 
     @cached_property
     def filters_keys(self) -> bool:
-        """True when the predicate may be applied below the fold: it names only key columns, and none of type TIME."""
+        """True when the predicate may be applied below the fold, where each version of a key is tested for itself.
+
+        It depends on key columns alone, so that it has one value for all versions of a key; none has type TIME.
+        """
         from sqlglot import exp
+
+        from trinity.predicates.conditions import depends_on_columns_alone
 
         key = {k.lower() for k in self.definition.primary_key}
         with deep_recursion():
             named = {c.parts[0].name.lower() for c in self.tree.find_all(exp.Column)}
         plain = all(parse_type(self.definition.column(n).type).name != "time" for n in named & key)
-        return named <= key and plain
+        return named <= key and plain and depends_on_columns_alone(self.tree)
