@@ -155,7 +155,11 @@ class DataType:
 
 
 def _quoted(field: str) -> str:
-    return field if re.fullmatch(r"\w+", field) else f"`{field}`"
+    return field if re.fullmatch(r"\w+", field) else "`" + field.replace("`", "``") + "`"
+
+
+_FIELD: Final = r"`(?:[^`]|``)+`|\w+"
+"""The pattern of a name: plain, or in backticks, within which a backtick is doubled."""
 
 
 class _Parser:
@@ -169,7 +173,7 @@ class _Parser:
     def __init__(self, text: str, *, void: bool = False) -> None:
         self.text = text
         self.void = void
-        self.tokens = re.findall(r"`[^`]+`|\w+|\S", text)
+        self.tokens = re.findall(rf"{_FIELD}|\S", text)
         self.at = 0
 
     def fail(self, why: str) -> TrinityError:
@@ -226,12 +230,18 @@ class _Parser:
         arguments = self.numbers()
         return self.scalar(name, arguments)
 
+    def field(self) -> str:
+        token = self.next()
+        if not re.fullmatch(_FIELD, token):
+            raise self.fail(f"a field's name expected at '{token}'")
+        return token[1:-1].replace("``", "`") if token.startswith("`") else token
+
     def struct(self) -> DataType:
         self.expect("<")
         names: list[str] = []
 
         def field() -> DataType:
-            names.append(self.next().strip("`"))
+            names.append(self.field())
             if self.peek() == ":":
                 self.next()
             return self.type()
@@ -240,8 +250,8 @@ class _Parser:
 
     def scalar(self, name: str, arguments: tuple[int, ...]) -> DataType:
         if name == "decimal":
-            precision, scale = (*arguments, 10, 0)[:2] if not arguments else (*arguments, 0)[:2]
-            if not (1 <= precision <= 38 and 0 <= scale <= precision):
+            precision, scale, *more = (*arguments, *(10, 0)[len(arguments) :])
+            if more or not (1 <= precision <= 38 and 0 <= scale <= precision):
                 raise self.fail("a decimal has a precision of 1 to 38 and a scale of at most that")
             return DataType("decimal", (precision, scale))
         if name in ("char", "varchar"):
