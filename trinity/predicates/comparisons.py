@@ -1,4 +1,4 @@
-"""Comparisons and equalities of columns that AND joins, and the sets of values that meet comparisons with literals."""
+"""What the parts of a condition say: comparisons of columns, sets of values that meet them, what a part depends on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from trinity.depth import deep_recursion
 from trinity.predicates.literals import literal_value
 
 Bound = tuple[Any, Any]
@@ -174,3 +175,21 @@ def equalities(
         else:
             found[pair[0]] = pair[1]
     return found, others
+
+
+@deep_recursion()
+def depends_on_columns_alone(tree: exp.Expr) -> bool:
+    """Return True when an expression has one value for the same values of its columns, in whichever file they are.
+
+    False where that is not certain: of functions, as ``rand()`` and ``input_file_name()``, for a session may have its
+    own under any name, and of subqueries.
+    """
+    return all(isinstance(node, _OF_COLUMNS) for node in tree.walk())
+
+
+_OF_COLUMNS: Final = (
+    exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
+    exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.DPipe, exp.Escape, exp.Cast, exp.DataType,
+    exp.DataTypeParam, exp.Tuple, exp.Interval, exp.Var, exp.HexString,
+)  # fmt: skip
+"""The kinds of nodes that make an expression depend on nothing but columns: operators, literals and casts."""

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from sqlglot import exp
 
 from trinity.depth import deep_recursion
-from trinity.predicates.comparisons import Bound, Comparison, ValueSet, bare, conjuncts, equalities
+from trinity.predicates.comparisons import (
+    Bound,
+    Comparison,
+    ValueSet,
+    bare,
+    conjuncts,
+    depends_on_columns_alone,
+    equalities,
+)
 from trinity.spi import Column, DataFile, TableDefinition
 
 
@@ -136,21 +143,3 @@ def partition_columns(
     if not named or not own or not depends_on_columns_alone(tree):
         return None
     return [definition.column(name) for name in sorted(columns)]
-
-
-@deep_recursion()
-def depends_on_columns_alone(tree: exp.Expr) -> bool:
-    """Return True when an expression has one value for the same values of its columns, in whichever file they are.
-
-    False where that is not certain: of functions, as ``rand()`` and ``input_file_name()``, for a session may have its
-    own under any name, and of subqueries.
-    """
-    return all(isinstance(node, _OF_COLUMNS) for node in tree.walk())
-
-
-_OF_COLUMNS: Final = (
-    exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Connector, exp.Predicate, exp.Not,
-    exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.DPipe, exp.Escape, exp.Cast, exp.DataType,
-    exp.DataTypeParam, exp.Tuple, exp.Interval, exp.Var, exp.HexString,
-)  # fmt: skip
-"""The kinds of nodes that make an expression depend on nothing but columns: operators, literals and casts."""

@@ -103,7 +103,7 @@ class Predicate:
         """
         from sqlglot import exp
 
-        from trinity.predicates.conditions import depends_on_columns_alone
+        from trinity.predicates.comparisons import depends_on_columns_alone
 
         key = {k.lower() for k in self.definition.primary_key}
         with deep_recursion():
