@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.resolve import base
 from trinity import Column, Session, Table
-from trinity.engine.reading.plan import MOST_LOCAL_BYTES
+from trinity.engine.compacting.spark.driver_merge import MOST_LOCAL_BYTES
 from trinity.spi import Tier
 
 pytestmark = pytest.mark.inner

@@ -46,7 +46,7 @@ def compact(
         written = execute(
             session,
             f"Compaction of '{table.full_name}' ({plan})",
-            lambda process: process.why_not_read(splits.files) or work.write(LocalCompactor()),
+            lambda process: process.why_not_read(plan.read) or work.write(LocalCompactor()),
             lambda: _by_spark(session, work),
         )
         return work.finish(*written)

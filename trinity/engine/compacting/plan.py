@@ -13,7 +13,7 @@ from typing import Final
 
 from trinity.engine.compacting.expiry import has_expired
 from trinity.engine.compacting.levels import LEVELLED_SHARE, newest_runs
-from trinity.engine.compacting.sizes import crowded, files_for, in_groups
+from trinity.engine.compacting.sizes import by_partition_values, crowded, files_for
 from trinity.engine.reading.files import tiers, well_bucketed
 from trinity.engine.reading.plan import FoldPlan
 from trinity.errors import TrinityError
@@ -21,7 +21,7 @@ from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import keeps_versions
 from trinity.merge.sidecar import Retention
 from trinity.merge.spec import MergeSpec, merge_spec
-from trinity.spi import DataFile, SplitSource
+from trinity.spi import DataFile, SplitSource, TableDefinition
 from trinity.storage.parquet_sink import OWN_ENDING, is_sink_file
 
 _BUCKET_BYTES: Final = 64 * 1024 * 1024
@@ -67,6 +67,11 @@ class CompactionPlan:
     fold: FoldPlan | None = None
     groups: Sequence[Sequence[DataFile]] = ()
     retention: Retention | None = None
+
+    @property
+    def read(self) -> Sequence[DataFile]:
+        """The files whose rows are read: those that are replaced, and base files that a resolve compares with them."""
+        return [*self.replaced, *(self.fold.base if self.fold and self.rewrite is Rewrite.RESOLVED else ())]
 
     def __str__(self) -> str:
         return f"{self.rewrite.value} of {len(self.replaced):,} file{'' if len(self.replaced) == 1 else 's'}"
@@ -127,20 +132,35 @@ def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> Com
     base, log = tiers(splits.files)
     if not log:
         return None
-    rows, runs = sum(f.live_rows for f in log), list[DataFile]()
-    # files without buckets are runs, except in a partitioned table, in which no base file has a bucket
-    unbucketed = [f for f in base if not f.bucket and not splits.definition.partition_by]
-    for run in sorted(unbucketed, key=lambda f: f.live_rows):
-        if run.live_rows > _GROWTH * rows:
-            break
-        runs.append(run)
-        rows += run.live_rows
+    runs = _small_runs(splits.definition, base, log)
     folded = {f.path for f in runs}
     kept = [f for f in base if f.path not in folded]
     if not kept or spec.keeps_history:
         return _new_base(splits, spec, retention)
     fold = FoldPlan(splits, spec, kept, runs, well_bucketed([f for f in kept if f.bucket], splits.definition))
     return CompactionPlan(Rewrite.RESOLVED, [*fold.log, *runs], fold=fold, retention=retention)
+
+
+def _small_runs(definition: TableDefinition, base: Sequence[DataFile], log: Sequence[DataFile]) -> list[DataFile]:
+    """Return the runs of earlier resolves that are small compared with the log, in the partitions that the log has.
+
+    Files in buckets are no runs. A partitioned table has none: there the files of the oldest commit are no runs.
+    """
+    if definition.partition_by:
+        oldest = min((f.commit or 0 for f in base), default=0)
+        runs = [f for f in base if (f.commit or 0) > oldest]
+    else:
+        runs = [f for f in base if not f.bucket]
+    of_partition = by_partition_values(runs)
+    small = list[DataFile]()
+    for partition, newer in by_partition_values(log).items():
+        rows = sum(f.live_rows for f in newer)
+        for run in sorted(of_partition.get(partition, ()), key=lambda f: f.live_rows):
+            if run.live_rows > _GROWTH * rows:
+                break
+            small.append(run)
+            rows += run.live_rows
+    return small
 
 
 def _winners_of_others(splits: SplitSource, strength: Strength) -> CompactionPlan | None:
@@ -166,21 +186,10 @@ def _winners_of_others(splits: SplitSource, strength: Strength) -> CompactionPla
 
 def _fewer_files(splits: SplitSource, *, purges: bool) -> CompactionPlan | None:
     """Plan the compaction of a plain table. ``purges`` also rewrites files with deleted rows, to remove these."""
-    groups = (_crowded_partitions if splits.definition.partition_by else _crowded)(splits.files, purges)
+    groups = crowded(splits.files)
+    joined = {f.path for group in groups for f in group}
+    groups += [[f] for f in splits.files if purges and f.deletes and f.path not in joined]
     return CompactionPlan(Rewrite.PLAIN, [f for group in groups for f in group], groups=groups) if groups else None
-
-
-def _crowded(files: Sequence[DataFile], purges: bool) -> list[list[DataFile]]:
-    wanted = files_for(files)
-    if len(files) <= wanted and not (purges and any(f.deletes for f in files)):
-        return []
-    return in_groups(files, wanted)
-
-
-def _crowded_partitions(files: Sequence[DataFile], purges: bool) -> list[list[DataFile]]:
-    groups = crowded(files)
-    known = {f.path for group in groups for f in group}
-    return [*groups, *([f] for f in files if purges and f.deletes and f.path not in known)]
 
 
 def _files_for(splits: SplitSource, files: Sequence[DataFile]) -> int | None:
@@ -201,7 +210,7 @@ def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
     if any(f.deletes for f in splits.files):
         return False
     if splits.definition.partition_by:
-        return True
+        return all(len({f.commit for f in found}) == 1 for found in by_partition_values(splits.files).values())
     buckets = well_bucketed(splits.files, splits.definition)
     return buckets is not None and spec.buckets in (None, buckets)
 

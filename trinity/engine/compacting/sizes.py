@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from trinity.spi import DataFile, arrival_order
 from trinity.storage.merge_sinks import FILE_BYTES
+
+_GOOD_SHARE: Final = 0.75
+"""Share of the target size from which a file is not rewritten for more rows."""
 
 
 def files_for(files: Iterable[DataFile]) -> int:
@@ -25,25 +28,13 @@ def by_partition_values(files: Sequence[DataFile]) -> dict[frozenset[tuple[str, 
 
 
 def crowded(files: Sequence[DataFile]) -> list[list[DataFile]]:
-    """Return groups of files to concatenate; a group lies in one partition.
+    """Return groups of small files to concatenate, each in one partition and of the target size at most.
 
-    Partitions that have no more files than their size needs are left out.
+    A small file that fits to no other is left out, and so are files of a good size.
     """
-    groups: list[list[DataFile]] = []
-    for found in by_partition_values(files).values():
-        if len(found) > files_for(found):
-            groups += [chunk for chunk in _chunks(found) if len(chunk) > 1]
-    return groups
-
-
-def in_groups(files: Sequence[DataFile], count: int) -> list[list[DataFile]]:
-    """Split files, in arrival order, into at most ``count`` groups of about the same size."""
-    total, before = sum(f.size for f in files) or 1, 0
-    groups: dict[int, list[DataFile]] = {}
-    for file in sorted(files, key=arrival_order):
-        groups.setdefault(before * count // total, []).append(file)
-        before += file.size
-    return list(groups.values())
+    small = [f for f in files if f.size < FILE_BYTES.value * _GOOD_SHARE]
+    chunks = [chunk for found in by_partition_values(small).values() for chunk in _chunks(found)]
+    return [chunk for chunk in chunks if len(chunk) > 1]
 
 
 def _chunks(files: Sequence[DataFile]) -> list[list[DataFile]]:

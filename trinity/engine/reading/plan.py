@@ -15,7 +15,6 @@ from trinity.engine.executes import NotLocal, works_in_process
 from trinity.engine.reading.files import are_own, prune, split_buckets_and_runs, tiers, well_bucketed, why_not_files
 from trinity.engine.reading.hidden_rows import PositionReadState
 from trinity.engine.reading.predicate import Predicate, Where
-from trinity.limits import Limit
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, SplitSource
@@ -52,10 +51,6 @@ def _why_not_so_long(log: Sequence[DataFile]) -> NotLocal | None:
     if sum(f.rows for f in log) <= _MOST_LOG:
         return None
     return NotLocal(f"its log has more than {_MOST_LOG:,} rows (compact('full') folds them)")
-
-
-MOST_LOCAL_BYTES: Final = Limit(128 * 1024 * 1024)
-"""Most bytes of files whose rows this process folds without Spark."""
 
 
 class ReadStrategy(Enum):
@@ -123,17 +118,6 @@ class FoldPlan:
         """Return True when Trinity wrote all of the base, in so many buckets, and the engine keeps rows whole."""
         whole = not self.spec.by_column and self.splits.native is None
         return whole and self.buckets == count and are_own(self.base)
-
-    @property
-    def not_local(self) -> NotLocal | None:
-        """Why this process does not fold the log without Spark; None if it does."""
-        base, log = tiers(self.splits.files)
-        files = [*self.splits.sidecar, *self.runs, *log]
-        if not files:
-            return NotLocal("it has no log")
-        if sum(f.size for f in files) > MOST_LOCAL_BYTES.value:
-            return NotLocal(f"its log has more than {MOST_LOCAL_BYTES.value:,} bytes")
-        return why_not_by_position(self.splits, self.spec, base, log)
 
 
 @dataclass(frozen=True)

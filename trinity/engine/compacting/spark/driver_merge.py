@@ -4,33 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_arrow
 from trinity.engine.executes import NotLocal
-from trinity.engine.reading.plan import FoldPlan
+from trinity.engine.reading.files import tiers
+from trinity.engine.reading.plan import FoldPlan, why_not_by_position
 from trinity.engine.reading.row_arrival import RowArrival
 from trinity.engine.reading.search import Search, SearchedFile
 from trinity.engine.reading.spark_hash import in_bucket_order
 from trinity.engine.writing.spark.run_sinks import Task
 from trinity.hidden import BUCKET, DELETED, SINCE
+from trinity.limits import Limit
 from trinity.spark.remote import runs_in_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+MOST_LOCAL_BYTES: Final = Limit(128 * 1024 * 1024)
+"""Most bytes of files whose rows the driver folds without a Spark job."""
 
 
 def log_winners_in_process(spark: SparkSession, fold: FoldPlan) -> pa.Table | NotLocal:
     """Return the winners of the log, with ``DELETED`` and ``SINCE``, or why a Spark job has to find them."""
     if not runs_in_process(spark):
         return NotLocal("Spark has executors of its own")
-    if fold.not_local is not None:
-        return fold.not_local
     splits = fold.splits
     files = [*splits.sidecar, *fold.runs, *splits.in_arrival_order(fold.log)]
+    if not files:
+        return NotLocal("it has no log")
+    if sum(f.size for f in files) > MOST_LOCAL_BYTES.value:
+        return NotLocal(f"its log has more than {MOST_LOCAL_BYTES.value:,} bytes")
+    if (why := why_not_by_position(splits, fold.spec, *tiers(splits.files))) is not None:
+        return why
     storage = splits.storage.append(pa.field(SINCE, pa.int64()))
     searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files, 1))
     arrival = RowArrival.of(splits, fold.spec)

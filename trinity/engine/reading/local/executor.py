@@ -58,6 +58,7 @@ class LocalExecutor:
 
     def count(self, plan: ReadPlan) -> int | NotLocal:
         """Return the number of merged rows, found by key and ordering columns. Raises as :meth:`rows`."""
+        assert plan.predicate is None  # it would have to be evaluated on whole rows
         if plan.not_local is not None:
             return plan.not_local
         if plan.strategy is ReadStrategy.BY_COLUMN:
