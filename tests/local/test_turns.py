@@ -16,6 +16,8 @@ from tests.support.refusals import refused
 from tests.support.threads import meanwhile
 from trinity import Session, Table, TrinityError
 from trinity.clock import clock_ahead
+from trinity.engine.compacting.after_commit import begin
+from trinity.spark.settings import _needed_settings, _statements
 from trinity.storage import CommitRaced
 from trinity.storage.commits import _lock, _locks
 
@@ -197,3 +199,39 @@ def test_l7_a_statement_waits_for_its_turn_as_long_as_it_may_run_again(
     thread.join(60)
     holder.leave()
     assert [error.code for error in caught] == ["TRANSACTION_CONFLICT"]
+
+
+@pytest.mark.inner
+def test_a_compaction_whose_thread_does_not_start_leaves_its_place(
+    orders: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    done = threading.Event()
+    with monkeypatch.context() as within:
+        within.setattr(threading.Thread, "start", full)
+        with pytest.raises(RuntimeError):
+            begin(orders, done.set)
+    assert begin(orders, done.set)
+    assert done.wait(60)
+
+
+@pytest.mark.inner
+def test_settings_are_restored_if_setting_them_is_interrupted() -> None:
+    now = {"spark.sql.ansi.enabled": "false", "spark.sql.caseSensitive": "true"}
+    before = dict(now)
+
+    def put(key: str, value: str) -> None:
+        now[key] = value
+        if key == "spark.sql.caseSensitive" and value == "FALSE":
+            raise KeyboardInterrupt
+
+    settings = SimpleNamespace(mkString=lambda _: "\n".join(f"{key} -> {value}" for key, value in before.items()))
+    state = SimpleNamespace(conf=lambda: SimpleNamespace(getAllConfs=lambda: settings))
+    session = SimpleNamespace(sessionUUID=lambda: "interrupted", sessionState=lambda: state)
+    spark: Any = SimpleNamespace(conf=SimpleNamespace(set=put, unset=lambda key: now.pop(key, None)))
+    with pytest.raises(KeyboardInterrupt), _needed_settings(spark, session):
+        pass
+    assert {key: now[key] for key in before} == before
+    assert "interrupted" not in _statements

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,23 +102,20 @@ def pinned(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _needed_settings(spark: SparkSession, session: Any) -> Iterator[None]:
-    with _lock:
-        name = str(session.sessionUUID())
-        changed = _changed_settings(spark, session, name)
-        running, before = _statements.get(name, (0, {}))
-        if running or changed:
-            _statements[name] = (running + 1, {**changed, **before})
-        for key in changed:
-            if key in _WANTED:
-                spark.conf.set(key, _WANTED[key].upper())
-            else:
-                spark.conf.unset(key)
-    try:
+    with ExitStack() as held:
+        with _lock:
+            name = str(session.sessionUUID())
+            changed = _changed_settings(spark, session, name)
+            running, before = _statements.get(name, (0, {}))
+            if running or changed:
+                _statements[name] = (running + 1, {**changed, **before})
+                held.callback(_release, spark, name)  # also if setting them fails or is interrupted
+            for key in changed:
+                if key in _WANTED:
+                    spark.conf.set(key, _WANTED[key].upper())
+                else:
+                    spark.conf.unset(key)
         yield
-    finally:
-        if running or changed:
-            with _lock:
-                _release(spark, name)
 
 
 def _changed_settings(spark: SparkSession, session: Any, name: str) -> dict[str, str | None]:
@@ -167,16 +164,17 @@ def _check_remote(spark: SparkSession) -> None:
 
 
 def _release(spark: SparkSession, name: str) -> None:
-    count, before = _statements[name]
-    if count > 1:
-        _statements[name] = (count - 1, before)
-        return
-    del _statements[name]
-    for key, value in before.items():
-        if value is None:
-            spark.conf.unset(key)
-        else:
-            spark.conf.set(key, value)
+    with _lock:
+        count, before = _statements[name]
+        if count > 1:
+            _statements[name] = (count - 1, before)
+            return
+        del _statements[name]
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
 
 
 def check_late_settings(spark: SparkSession, text: str) -> None:

@@ -117,7 +117,11 @@ def begin(table: Target, compact: Callable[[], object], *, daemon: bool = False)
         if _identity(table) in _waiting:
             return False
         _waiting.add(_identity(table))
-    threading.Thread(target=_run, name=f"{THREAD} {table.name}", args=[table, compact], daemon=daemon).start()
+    try:
+        threading.Thread(target=_run, name=f"{THREAD} {table.name}", args=[table, compact], daemon=daemon).start()
+    except BaseException:  # the system has no thread left, or the writer is interrupted
+        _end(table)
+        raise
     return True
 
 
@@ -126,8 +130,12 @@ def _run(table: Target, compact: Callable[[], object]) -> None:
         with _one:
             compact()
     finally:
-        with _mutex:
-            _waiting.discard(_identity(table))
+        _end(table)
+
+
+def _end(table: Target) -> None:
+    with _mutex:
+        _waiting.discard(_identity(table))
 
 
 def _identity(table: Target) -> tuple[str, str]:
