@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from trinity import Session, Table, TrinityError
-from trinity.engine.reading import hidden_rows, plan
+from trinity.engine.reading import hidden_rows
 from trinity.engine.reading.hidden_rows import LEAST_ROWS, MOST_LOOKED_AT
 from trinity.engine.reading.search import Search
 from trinity.engine.reading.spark import executor
@@ -119,7 +119,7 @@ def test_who_asks_for_other_rows_or_from_afar_starts_no_search(
         assert read(table, where="id = 1") == [(1, 20, "new")]
         assert joins(table, where="id = 1")
     with monkeypatch.context() as far:
-        far.setattr(plan, "Location", SimpleNamespace(of=lambda _: SimpleNamespace(on_disk=False)))
+        far.setattr(hidden_rows, "Location", SimpleNamespace(of=lambda _: SimpleNamespace(on_disk=False)))
         assert joins(table, where="id = 1")
     monkeypatch.setattr(session.spark.sparkContext, "master", "spark://there:7077")
     assert read(table, where="id = 1") == [(1, 20, "new")]
