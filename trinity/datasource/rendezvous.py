@@ -81,9 +81,9 @@ def register_session(session: Tables) -> None:
         _sessions.append(weakref.ref(session))
         if context is None or str(context.applicationId) in _linked:
             return
-        _linked.add(str(context.applicationId))
         try:
             _link(context._jvm, _socket())
+            _linked.add(str(context.applicationId))
         except Exception as error:
             _log.warning("spark.read.format('trinity') will not find this process: %s", error)
 

@@ -40,16 +40,17 @@ if TYPE_CHECKING:
     from trinity.storage.sinks import ParquetSinkProvider, stamped, write_target
     from trinity.storage.store import ObjectStore, commit_point
     from trinity.storage.table_commits import TableAttempt, TableCommits
-    from trinity.storage.versions import TableVersion, VersionedMetadata
+    from trinity.storage.versions import TableVersion, VersionAttempt, VersionedMetadata
 
 __all__ = [
     "AlreadyExists", "Attempt", "Cache", "Change", "CommitRaced", "DeletesFragment", "Entry", "FileChange",
     "FolderCatalog", "FolderMetadata", "Location", "Newest", "ObjectStore", "ParquetSinkProvider", "PositionDeletes",
-    "RowChanges", "Stat", "TableAttempt", "TableCommits", "TableVersion", "VersionedMetadata", "after_commit",
-    "asking_again", "check_still_there", "commit_change", "commit_loop", "commit_point", "commit_result",
-    "commit_unknown", "definition_after", "delete_around", "delete_orphans", "folders_of", "identity_only",
-    "next_timestamp_ms", "no_such_version", "no_table", "oldest_needed", "on_newest", "order_with", "repair_preview",
-    "repair_result", "stamped", "stamps_missing", "table_taken", "version_at", "with_txn", "write_target",
+    "RowChanges", "Stat", "TableAttempt", "TableCommits", "TableVersion", "VersionAttempt", "VersionedMetadata",
+    "after_commit", "asking_again", "check_still_there", "commit_change", "commit_loop", "commit_point",
+    "commit_result", "commit_unknown", "definition_after", "delete_around", "delete_orphans", "folders_of",
+    "identity_only", "next_timestamp_ms", "no_such_version", "no_table", "oldest_needed", "on_newest", "order_with",
+    "repair_preview", "repair_result", "stamped", "stamps_missing", "table_taken", "version_at", "with_txn",
+    "write_target",
 ]  # fmt: skip
 
 _PLACES: Final = {
@@ -72,7 +73,7 @@ _PLACES: Final = {
     "trinity.storage.sinks": ("ParquetSinkProvider", "stamped", "write_target"),
     "trinity.storage.store": ("ObjectStore", "commit_point"),
     "trinity.storage.table_commits": ("TableAttempt", "TableCommits"),
-    "trinity.storage.versions": ("TableVersion", "VersionedMetadata"),
+    "trinity.storage.versions": ("TableVersion", "VersionAttempt", "VersionedMetadata"),
 }  # fmt: skip
 """Module -> the exported names that it defines."""
 

@@ -120,6 +120,23 @@ class TableVersion:
             commit=uuid.uuid4().hex,
         )
 
+    def splits(self, storage: pa.Schema) -> SplitSource:
+        """Return the files for a read, with statistics and partition values under the columns' names.
+
+        Args:
+            storage: the physical schema of the files.
+        """
+        files = [file.renamed(self.definition.stored_names) for file in self.files]
+        return SplitSource(
+            self.number,
+            self.timestamp_ms,
+            self.definition,
+            storage,
+            tuple(f for f in files if f.tier is not Tier.SIDECAR),
+            tuple(f for f in files if f.tier is Tier.SIDECAR),
+            commit=self.commit,
+        )
+
     def difference(self, before: TableVersion) -> tuple[list[DataFile], frozenset[str]]:
         """Return the files added since an earlier version, and the paths of the removed files.
 
@@ -130,6 +147,46 @@ class TableVersion:
         known, now = ({f.path: f.deletes for f in version.files} for version in (before, self))
         added = [f for f in self.files if known.get(f.path, f) != f.deletes]
         return added, frozenset(path for path, deletes in known.items() if now.get(path, path) != deletes)
+
+
+class VersionAttempt(TableAttempt[TableVersion]):
+    """An attempt at a commit in a format whose versions are :class:`TableVersion`.
+
+    An adapter adds how a version is loaded and committed, what changed since a version, and how versions are forgotten.
+    """
+
+    @abstractmethod
+    def load_version(self, table: TableHandle) -> TableVersion:
+        """Return the handle's version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read (L10)."""
+
+    @abstractmethod
+    def commit_version(self, version: TableVersion) -> None:
+        """Make the next version readable, whole or not at all (L6). Raises what ``put`` raises."""
+
+    def put_version(self, version: TableVersion) -> int:
+        """Commit the next version and return its number. Raises what ``put`` raises."""
+        self.commit_version(version)
+        return version.number
+
+    def live(self) -> Collection[DataFile]:
+        return self.newest.files
+
+    def put(self, change: Change) -> int:
+        return self.put_version(self.newest.after(change))
+
+    def redefine(self, definition: TableDefinition) -> int:
+        return self.put_version(self.newest.next(CommitOperation.ALTER, definition=definition))
+
+    def at(self, version: int | None) -> TableVersion:
+        return self.load_version(replace(self.table, version=version))
+
+    def files(self, version: TableVersion) -> Collection[DataFile]:
+        return version.files
+
+    def restore(self, then: TableVersion, definition: TableDefinition) -> int | None:
+        if (then.files, definition) == (self.newest.files, self.newest.definition):
+            return None
+        return self.put_version(self.newest.next(CommitOperation.RESTORE, definition=definition, files=then.files))
 
 
 _T = TypeVar("_T")
@@ -237,16 +294,7 @@ class VersionedMetadata(TableCommits):
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         at = self.load_version(table)
-        files = [f.renamed(at.definition.stored_names) for f in at.files]
-        return SplitSource(
-            at.number,
-            at.timestamp_ms,
-            at.definition,
-            self.storage_schema(at.definition),
-            tuple(f for f in files if f.tier is not Tier.SIDECAR),
-            tuple(f for f in files if f.tier is Tier.SIDECAR),
-            commit=at.commit,
-        )
+        return at.splits(self.storage_schema(at.definition))
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         versions = self._readable(table)
@@ -341,42 +389,24 @@ class VersionedMetadata(TableCommits):
 
 
 @dataclass(frozen=True)
-class _Attempt(TableAttempt[TableVersion]):
+class _Attempt(VersionAttempt):
     """An attempt at a commit of a version, which ``metadata`` writes."""
 
     metadata: VersionedMetadata
 
-    def live(self) -> Collection[DataFile]:
-        return self.newest.files
-
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
         return self.metadata.changes_since(merge.table, self.newest)
 
-    def put(self, change: Change) -> int:
-        return self._put(self.newest.after(change))
+    def load_version(self, table: TableHandle) -> TableVersion:
+        return self.metadata.load_version(table)
 
-    def redefine(self, definition: TableDefinition) -> int:
-        return self._put(self.newest.next(CommitOperation.ALTER, definition=definition))
-
-    def at(self, version: int | None) -> TableVersion:
-        return self.metadata.load_version(replace(self.table, version=version))
-
-    def files(self, version: TableVersion) -> Collection[DataFile]:
-        return version.files
-
-    def restore(self, then: TableVersion, definition: TableDefinition) -> int | None:
-        if (then.files, definition) == (self.newest.files, self.newest.definition):
-            return None
-        return self._put(self.newest.next(CommitOperation.RESTORE, definition=definition, files=then.files))
+    def commit_version(self, version: TableVersion) -> None:
+        self.metadata.commit_version(self.table, version)
 
     def forget(self, oldest: int, older_than_ms: int) -> int | None:
         if oldest <= self.newest.oldest:
             return None
-        return self._put(self.newest.next(CommitOperation.VACUUM, oldest=oldest))
-
-    def _put(self, made: TableVersion) -> int:
-        self.metadata.commit_version(self.table, made)
-        return made.number
+        return self.put_version(self.newest.next(CommitOperation.VACUUM, oldest=oldest))
 
 
 def _entry(version: TableVersion, before: TableVersion | None) -> HistoryEntry:

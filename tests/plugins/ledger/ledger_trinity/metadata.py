@@ -19,7 +19,6 @@ from trinity.spi import (
     SplitSource,
     TableDefinition,
     TableHandle,
-    Tier,
     stored_field,
 )
 from trinity.storage import (
@@ -137,16 +136,7 @@ class LedgerMetadata(TableCommits):
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         _, at = self._load(table)
-        files = [file.renamed(at.definition.stored_names) for file in at.files]
-        return SplitSource(
-            at.number,
-            at.timestamp_ms,
-            at.definition,
-            _storage(at.definition),
-            tuple(f for f in files if f.tier is not Tier.SIDECAR),
-            tuple(f for f in files if f.tier is Tier.SIDECAR),
-            commit=at.commit,
-        )
+        return at.splits(_storage(at.definition))
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         return self._database.history(self._here(table)[1])
