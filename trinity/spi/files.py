@@ -113,7 +113,7 @@ class DataFile:
     Attributes:
         path: absolute path or URI, as Spark and pyarrow open it.
         size: bytes.
-        rows: number of rows, deleted ones too; 0 when unknown.
+        rows: number of rows, deleted ones too; 0 when unknown, see ``rows_known``.
         tier: base, log or sidecar.
         commit: commit number: the commit that added the rows; for a file that compaction wrote the highest
             commit that it folded (K6). None in a fragment that no commit has taken yet.
@@ -146,7 +146,7 @@ class DataFile:
 
     @property
     def live_rows(self) -> int:
-        """Number of rows that are not deleted."""
+        """Number of rows that are not deleted; only where ``rows_known``."""
         return self.rows - (self.deletes.rows if self.deletes else 0)
 
     @property

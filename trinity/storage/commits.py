@@ -49,6 +49,7 @@ from trinity.storage.conflicts import FileChange, check_rewrite, check_scope
 from trinity.storage.errors import after_commit
 from trinity.storage.folder_names import no_table
 from trinity.storage.local_objects import folder_lock
+from trinity.storage.parquet_files import live_rows_in
 from trinity.storage.position_deletes import DeletesFragment, deletes_of_fragments
 from trinity.storage.store import ObjectStore
 
@@ -425,9 +426,10 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
         check_scope(change.merge, attempt.changes(change.merge), attempt.live(), change.removed)
     if change.rewrite is not None:
         check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
+    done = commit_result(newest.version, counted, change.deletes)  # may raise, which nothing must do after the commit
     version = attempt.put(change)
     attempt.after(change, version)
-    return attempt.log_commit(change.operation, commit_result(version, counted, change.deletes), change.txn)
+    return attempt.log_commit(change.operation, replace(done, version=version), change.txn)
 
 
 def _check_not_replaced(change: Change, newest: Newest) -> None:
@@ -512,8 +514,14 @@ def order_with(
 
 
 def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
-    """Return the result of a commit of files. Rows of a sidecar do not count: they are no rows of the table."""
-    rows = sum(f.live_rows for f in files if f.tier is not Tier.SIDECAR)
+    """Return the result of a commit of files. Rows of a sidecar do not count: they are no rows of the table.
+
+    Raises:
+        TrinityError: BAD_DATA naming a file of unknown number of rows, whose footer cannot be read.
+    """
+    counted = [f for f in files if f.tier is not Tier.SIDECAR]
+    known = all(f.rows_known for f in counted)
+    rows = sum(f.live_rows for f in counted) if known else live_rows_in(counted)
     size = sum(f.size for f in files) + sum(f.size for f in deletes)
     delete_files = {path for f in deletes for path in f.deletes.paths}  # one may delete rows of several data files
     return CommitResult(version, rows, len(files) + len(delete_files), size)

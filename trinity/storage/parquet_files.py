@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice, repeat, takewhile
+from itertools import accumulate, islice, repeat, takewhile
 from typing import Final, TypeVar
 
 import numpy as np
@@ -53,10 +53,43 @@ def _opened(path: str, way: Callable[..., _R]) -> _R:
 
 
 def rows_in(file: DataFile) -> int:
-    """Return the number of a file's rows, deleted ones too. Raises as :func:`open_parquet`, if the footer is read."""
-    return file.rows if file.rows_known else _counts.get(file.path, lambda: parquet_footer(file.path).num_rows)
+    """Return the number of a file's rows, deleted ones too; of its footer, if the format's metadata do not have it.
+
+    Raises:
+        TrinityError: BAD_DATA naming the file, where its footer cannot be read.
+    """
+    if file.rows_known:
+        return file.rows
+    with reporting_unreadable_file(file.path):
+        return _counts.get(file.path, lambda: parquet_footer(file.path).num_rows)
 
 
+def live_rows_in(files: Iterable[DataFile]) -> int:
+    """Return the number of rows of files that are not deleted. Raises as :func:`rows_in`."""
+    every = list(files)
+    unknown = [file for file in every if not file.rows_known]
+    deleted = sum(file.deletes.rows for file in unknown if file.deletes)
+    return sum(file.live_rows for file in every if file.rows_known) + sum(_counted(unknown)) - deleted
+
+
+def have_more_rows(files: Iterable[DataFile], most: int) -> bool:
+    """Return whether files have more than so many rows, deleted ones too. Raises as :func:`rows_in`.
+
+    Footers are read only where the known numbers do not decide, and only until they do.
+    """
+    every = list(files)
+    found = sum(file.rows for file in every if file.rows_known)
+    unknown = [file for file in every if not file.rows_known] if found <= most else []
+    return any(rows > most for rows in accumulate(_counted(unknown), initial=found))
+
+
+def _counted(files: Sequence[DataFile]) -> Iterator[int]:
+    """Return the numbers of rows of files; several threads read their footers."""
+    parts = (partial(rows_in, file) for file in files)
+    return results_ahead(parts, _FOOTERS_AT_ONCE, _FOOTERS_AT_ONCE) if files else iter(())
+
+
+_FOOTERS_AT_ONCE: Final = 8
 _counts: Final[Cache[str, int]] = Cache(100_000)
 
 

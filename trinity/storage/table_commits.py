@@ -96,9 +96,10 @@ class TableCommits(RowChanges):
             newest, then = attempt.newest, attempt.at(table.version)
             definition, files = change(newest.definition, then.definition), attempt.files(then)
             check_still_there(table, files, attempt.files(newest))
+            done = commit_result(newest.version, files)  # may raise, which nothing must do after the commit
             if (version := attempt.restore(then, definition)) is None:
                 return CommitResult(newest.version, skipped=True)
-            return attempt.log_commit(CommitOperation.RESTORE, commit_result(version, files))
+            return attempt.log_commit(CommitOperation.RESTORE, replace(done, version=version))
 
         return self.run_attempts(table, go_back)
 

@@ -26,9 +26,11 @@ def repair(snapshots: Snapshots, table: TableHandle, version: int | None, *, dry
     state, lost = snapshots.newest_readable(table)
     if not lost:
         return repair_result(_put_back(snapshots, table, dry_run=dry_run), state.version, ())
-    if (preview := repair_preview(table, state.version, lost, version, dry_run=dry_run)) is None:
-        move_damaged(table.location, state.version, state.version + len(lost))
-    return preview or repair_result(commit_result(state.version, state.files.values()), state.version, lost)
+    if preview := repair_preview(table, state.version, lost, version, dry_run=dry_run):
+        return preview
+    done = commit_result(state.version, state.files.values())
+    move_damaged(table.location, state.version, state.version + len(lost))
+    return repair_result(done, state.version, lost)
 
 
 def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> CommitResult:
@@ -56,8 +58,9 @@ def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> Com
             return CommitResult(state.version)
         started = OwnTransaction(newest, state, snapshots, domains_in_force(newest, state))
         started.update({"configuration": settings})
+        done = commit_result(state.version, state.files.values())
         version = started.commit((), operation="Optimize", tags={TAG_OPERATION: CommitOperation.REPAIR.value})
-        return commit_result(version, state.files.values())
+        return replace(done, version=version)
 
     return commit_loop(table.location, attempt)
 

@@ -17,6 +17,7 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.writing.ingest import PageConformer, StoredForm, plan_ingest
 from trinity.spi import Column as TableColumn
 from trinity.spi import DataFile, removal
+from trinity.storage.parquet_files import live_rows_in
 from trinity.target import Target
 
 
@@ -51,7 +52,7 @@ class Attempt(ABC):
         """Return fragments and counts of a metadata-only DELETE from a plain table, of all rows or partitions (M12)."""
         condition = self.plan.program.cases[0].condition
         files = self.plan.files if condition is None else self.selected(str(condition), columns)
-        counts = {"updated": 0, "deleted": sum(f.live_rows for f in files), "inserted": 0}
+        counts = {"updated": 0, "deleted": live_rows_in(files), "inserted": 0}
         return [removal(f.path) for f in files], counts
 
     # -- what sinks are given -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from trinity.merge.kernels.keys import Keys, indexes_among, sorted_indexes
 from trinity.merge.sidecar import Retention
 from trinity.merge.spec import MergeSpec
 from trinity.spi import DataFile
-from trinity.storage.parquet_files import stored_pages
+from trinity.storage.parquet_files import rows_in, stored_pages
 
 _BUCKET: Final = b"b"
 _ROWS: Final = b"r"
@@ -170,7 +170,7 @@ class BucketTask:
         self, bucket: int, file: DataFile, merged: MergedBucket, live: pa.Table
     ) -> Iterator[pa.RecordBatch]:
         """Yield a base file's remaining rows, with the log's ``live`` winners merged in by key."""
-        stays = np.ones(file.rows, bool)
+        stays = np.ones(rows_in(file), bool)
         stays[merged.lost] = False
         if file.deletes:
             stays[as_numpy(file.deletes.positions())] = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from trinity.engine.executes import NotLocal, execute, who_executes
 from trinity.engine.reading.files import tiers
@@ -51,7 +51,7 @@ def in_words(plan: ReadPlan, executor: str | None = None) -> str:
         f"log: {_part(log, all_log)}, {_counted(len({f.commit for f in log}), 'commit')}",
     ]
     if splits.sidecar and log:
-        lines.append(f"sidecar: {_counted(_rows(splits.sidecar), 'row')} put aside by compaction")
+        lines.append(f"sidecar: {_rows(splits.sidecar)} put aside by compaction")
     if deleted:
         lines.append(f"deleted by position: {_counted(deleted, 'row')}, passed over as the files are read")
     if splits.native is not None:
@@ -66,11 +66,13 @@ def _executor(refused: NotLocal | None) -> str:
 
 
 def _part(files: Sequence[DataFile], everything: Sequence[DataFile]) -> str:
-    return f"{len(files):,} of {_counted(len(everything), 'file')}, {_counted(_rows(files), 'row')}"
+    return f"{len(files):,} of {_counted(len(everything), 'file')}, {_rows(files)}"
 
 
-def _rows(files: Iterable[DataFile]) -> int:
-    return sum(f.live_rows for f in files)
+def _rows(files: Sequence[DataFile]) -> str:
+    """Return the number of rows by the format's metadata."""
+    known = all(f.rows_known for f in files)
+    return _counted(sum(f.live_rows for f in files), "row") if known else "an unknown number of rows"
 
 
 def _counted(number: int, noun: str) -> str:

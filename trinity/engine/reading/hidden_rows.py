@@ -22,6 +22,7 @@ from trinity.merge.kernels.keys import Keys
 from trinity.merge.spec import MergeSpec
 from trinity.spi import STAMP, DataFile, Deletes, SplitSource
 from trinity.storage import Cache, Location
+from trinity.storage.parquet_files import have_more_rows
 
 LEAST_ROWS: Final = Limit(10_000)
 """Number of base rows from which on a search costs less than the join that it replaces."""
@@ -147,7 +148,7 @@ class PositionReadState:
     @property
     def beats_a_join(self) -> bool:
         """True when the base is so large that a search costs less than the join that it avoids."""
-        return sum(f.rows for f in self.base) >= LEAST_ROWS.value
+        return have_more_rows(self.base, LEAST_ROWS.value - 1)
 
     @property
     def is_soon_opened(self) -> bool:
@@ -157,9 +158,8 @@ class PositionReadState:
     @property
     def is_soon_read(self) -> bool:
         """True when reading key and ordering columns of the base is faster than a join with the keys."""
-        return sum(f.rows for f in self.base) <= MOST_LOOKED_AT.value and all(
-            Location.of(f.path).on_disk for f in self.base
-        )
+        on_disk = all(Location.of(f.path).on_disk for f in self.base)
+        return on_disk and not have_more_rows(self.base, MOST_LOOKED_AT.value)
 
     def remember(self, hidden: Mapping[str, np.ndarray]) -> None:
         """Cache the hidden rows of the version, unless only some keys were read, or no later read may use them.

@@ -35,7 +35,10 @@ _COLUMNS = {
 
 
 def detail(table: Target, provider: str, properties: Mapping[str, str]) -> pa.Table:
-    """Return the one row of DESCRIBE DETAIL. ``num_row_versions`` counts stored rows, before a read merges them."""
+    """Return the one row of DESCRIBE DETAIL. ``num_row_versions`` counts stored rows, before a read merges them.
+
+    It is NULL where the format's metadata do not have it.
+    """
     splits = table.splits()
     definition, files = splits.definition, (*splits.files, *splits.sidecar)
     row = (
@@ -48,7 +51,7 @@ def detail(table: Target, provider: str, properties: Mapping[str, str]) -> pa.Ta
         list(definition.partition_by),
         len(files),
         sum(f.size for f in files),
-        sum(f.live_rows for f in splits.files),
+        sum(f.live_rows for f in splits.files) if all(f.rows_known for f in splits.files) else None,
         sorted(properties.items()),
     )
     return small_table(_COLUMNS, [row])

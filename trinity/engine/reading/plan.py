@@ -15,12 +15,14 @@ from trinity.engine.executes import NotLocal, works_in_process
 from trinity.engine.reading.files import are_own, prune, split_buckets_and_runs, tiers, well_bucketed, why_not_files
 from trinity.engine.reading.hidden_rows import PositionReadState
 from trinity.engine.reading.predicate import Predicate, Where
+from trinity.limits import Limit
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, SplitSource
+from trinity.storage.parquet_files import have_more_rows
 from trinity.target import Host
 
-_MOST_LOG: Final = 4_000_000
+MOST_LOG: Final = Limit(4_000_000)
 """Most rows of the log whose key and ordering columns each task holds: some hundred MB."""
 _MOST_ROWS: Final = 1_000_000_000
 """Most rows of the base for which bitmaps are held: 125 MB."""
@@ -34,7 +36,7 @@ def why_not_by_position(
         return NotLocal(f"merge engine {spec.engine.value} folds column by column")
     if (why := why_not_files(splits)) is not None:
         return why
-    if sum(f.rows for f in base) > _MOST_ROWS:
+    if have_more_rows(base, _MOST_ROWS):
         return NotLocal(f"its base has more than {_MOST_ROWS:,} rows")
     return _why_not_so_long(log)
 
@@ -48,9 +50,9 @@ def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFi
 
 
 def _why_not_so_long(log: Sequence[DataFile]) -> NotLocal | None:
-    if sum(f.rows for f in log) <= _MOST_LOG:
+    if not have_more_rows(log, MOST_LOG.value):
         return None
-    return NotLocal(f"its log has more than {_MOST_LOG:,} rows (compact('full') folds them)")
+    return NotLocal(f"its log has more than {MOST_LOG.value:,} rows (compact('full') folds them)")
 
 
 class ReadStrategy(Enum):

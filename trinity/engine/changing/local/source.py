@@ -18,6 +18,7 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression, compile_predicate
 from trinity.engine.values.local.assignment import fitted_texts
 from trinity.spi import Column, TableDefinition, parse_type
+from trinity.storage.parquet_files import have_more_rows
 
 _MOST_PAIRS: Final = 500_000_000
 """Most pairs of a target row and a source row for which this process evaluates ON one by one."""
@@ -56,8 +57,8 @@ def local_source(plan: StatementPlan, timezone: Callable[[], str]) -> LocalSourc
     equalities = compared(definition, plan.facts.equalities, Scope(columns), timezone)
     if not plan.facts.understood:
         return NotLocal("ON is no condition that this process can read")
-    pairs = program.source.num_rows * sum(file.live_rows for file in plan.splits.files)
-    if not equalities and pairs > _MOST_PAIRS:
+    most = _MOST_PAIRS // max(program.source.num_rows, 1)
+    if not equalities and have_more_rows(plan.splits.files, most):
         return NotLocal("ON does not say which values of the source a column equals, and there are many rows")
     scope = Scope([*target_scope(definition, program.target_alias), *columns], SubqueryRows.all_of(program.queries))
     equal = plan.facts.equalities.items()

@@ -33,6 +33,7 @@ from trinity.engine.reading.plan import (
 from trinity.limits import Limit
 from trinity.merge.sidecar import Retention
 from trinity.spi import DataFile, SplitSource
+from trinity.storage.parquet_files import rows_in
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -173,7 +174,7 @@ def _find_winners(
         keyless_too: True to keep the rows that have a NULL in their key.
     """
     files, key = LogFiles(fold), fold.spec.key
-    count = max(1, math.ceil(sum(f.rows for f in fold.log) / LOG_ROWS_AT_ONCE.value))
+    count = max(1, math.ceil(sum(map(rows_in, fold.log)) / LOG_ROWS_AT_ONCE.value))
     shares, lost = PartLayout(key, count), list[list[np.ndarray]]()
     with Parts(files.schema) as parts:
 

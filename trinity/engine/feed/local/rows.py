@@ -14,7 +14,7 @@ from trinity.engine.reading.local.selection import ROWS_AT_ONCE, to_user_columns
 from trinity.engine.writing.casts import cast_array
 from trinity.spi import Column, DataFile, SplitSource
 from trinity.storage.file_schema import in_file
-from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, stored_rows
+from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, rows_in, stored_rows
 
 
 def why_not_shown(old: Sequence[Column], columns: Sequence[Column]) -> NotLocal | None:
@@ -79,7 +79,7 @@ class InColumns:
 
 def _by_row_group(file: DataFile, positions: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the wanted positions of each row group of a large file, or all of a small file."""
-    if file.rows <= ROWS_AT_ONCE.value or not len(positions):
+    if not len(positions) or rows_in(file) <= ROWS_AT_ONCE.value:
         yield positions
         return
     with reporting_unreadable_file(file.path):

@@ -21,6 +21,7 @@ from trinity.limits import Limit
 from trinity.merge.spec import MergeSpec
 from trinity.spark_names import DataFrame, F
 from trinity.spi import DataFile, SplitSource
+from trinity.storage.parquet_files import have_more_rows
 from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Appends:
     @cached_property
     def few(self) -> bool:
         """True when the touched keys are few enough to be broadcast to every task."""
-        return sum(file.rows for file in self.files) <= MOST_KEYS.value
+        return not have_more_rows(self.files, MOST_KEYS.value)
 
     @property
     def keys(self) -> DataFrame:

@@ -28,7 +28,7 @@ from trinity.merge.kernels.keys import Keys, without_null_keys
 from trinity.merge.row_kinds import StoredKind
 from trinity.merge.spec import MergeSpec
 from trinity.spi import ROW_KIND, STAMP, DataFile
-from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, stored_rows
+from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, rows_in, stored_rows
 
 
 def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -130,7 +130,7 @@ def folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
 
 def _groups(file: DataFile) -> Iterable[int | None]:
     """Return the parts of a file that are held at once: row groups of a large one; None for a whole one."""
-    if file.rows <= ROWS_AT_ONCE.value:
+    if rows_in(file) <= ROWS_AT_ONCE.value:
         return [None]
     with reporting_unreadable_file(file.path):
         return range(parquet_footer(file.path).num_row_groups)

@@ -27,6 +27,7 @@ from trinity.journal.scopes import Scopes
 from trinity.journal.tables import JournalColumn, JournalModel, JournalTable
 from trinity.session import Session
 from trinity.spi import TransactionId, type_text
+from trinity.storage.parquet_files import rows_in
 from trinity.syntax.parameters import number, with_literals
 from trinity.syntax.quoting import quoted
 
@@ -240,7 +241,7 @@ class WarehouseBackend:
 
 def _row_versions(table: Table) -> int:
     splits = table.splits()
-    return sum(f.rows for f in (*splits.files, *splits.sidecar))
+    return sum(map(rows_in, (*splits.files, *splits.sidecar)))
 
 
 def _check(table: JournalTable, properties: Mapping[str, str], types: Mapping[str, str], key: Sequence[str]) -> None:
