@@ -20,7 +20,8 @@ LOGGERS: Final[Mapping[str, str]] = MappingProxyType(
         "WARNING: a compaction failed, and the stream goes on.",
         "trinity.datasource": "Spark's `format('trinity')`. WARNING: Spark will not find this process.",
         "trinity.spark": "INFO: a JAR was fetched, and from where.",
-        "trinity.storage": "WARNING: work after a commit failed, and the commit stands; a list of changes is damaged.",
+        "trinity.storage": "WARNING: work after a commit failed, and the commit stands; a list of changes is damaged; "
+        "the rows of a damaged file are not counted.",
         "trinity.parquet": "WARNING: a checkpoint cannot be read; other files of the log are read instead.",
         "trinity.delta": "WARNING: the same; Delta failed after a commit; other writers may overwrite commits.",
         "trinity.iceberg": "WARNING: what readers of other engines cannot do with a version.",

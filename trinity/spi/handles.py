@@ -339,7 +339,8 @@ class CommitResult(InNotebooks):
         version: version of the table after the call.
         rows, files, bytes: numbers of rows, files and bytes written. Files and bytes include the sidecar; rows do not.
             ``truncate`` counts the files that it removed, ``restore`` and ``repair`` those of the version that is
-            current again: they write none.
+            current again: they write none. Where only a file's footer says how many rows it has, and it cannot be read,
+            they count no rows of it, and log a warning that names the file.
         skipped: True when nothing was written: ``txn`` had been recorded before (L4), or nothing differs from the
             version that is restored (L11).
     """

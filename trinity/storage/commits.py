@@ -426,7 +426,7 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
         check_scope(change.merge, attempt.changes(change.merge), attempt.live(), change.removed)
     if change.rewrite is not None:
         check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
-    done = commit_result(newest.version, counted, change.deletes)  # may raise, which nothing must do after the commit
+    done = commit_result(newest.version, counted, change.deletes)  # before the commit: it may read footers
     version = attempt.put(change)
     attempt.after(change, version)
     return attempt.log_commit(change.operation, replace(done, version=version), change.txn)
@@ -514,11 +514,7 @@ def order_with(
 
 
 def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
-    """Return the result of a commit of files. Rows of a sidecar do not count: they are no rows of the table.
-
-    Raises:
-        TrinityError: BAD_DATA naming a file of unknown number of rows, whose footer cannot be read.
-    """
+    """Return the result of a commit of files. Rows of a sidecar do not count: they are no rows of the table."""
     counted = [f for f in files if f.tier is not Tier.SIDECAR]
     known = all(f.rows_known for f in counted)
     rows = sum(f.live_rows for f in counted) if known else live_rows_in(counted)

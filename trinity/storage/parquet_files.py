@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, islice, repeat, takewhile
 from typing import Final, TypeVar
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from trinity.arrays import as_arrow
 from trinity.errors import TrinityError
+from trinity.loggers import logger
 from trinity.spi import DataFile
 from trinity.storage.cache import Cache
 from trinity.storage.errors import system_trouble, with_renewed_keys
@@ -65,17 +67,19 @@ def rows_in(file: DataFile) -> int:
 
 
 def live_rows_in(files: Iterable[DataFile]) -> int:
-    """Return the number of rows of files that are not deleted. Raises as :func:`rows_in`."""
+    """Return the number of rows of files that are not deleted; of a damaged file, whose rows are unknown, none."""
     every = list(files)
     unknown = [file for file in every if not file.rows_known]
-    deleted = sum(file.deletes.rows for file in unknown if file.deletes)
-    return sum(file.live_rows for file in every if file.rows_known) + sum(_counted(unknown)) - deleted
+    found = zip(unknown, _counted(unknown), strict=True)
+    counted = sum(max(0, replace(file, rows=rows).live_rows) for file, rows in found)
+    return sum(file.live_rows for file in every if file.rows_known) + counted
 
 
 def have_more_rows(files: Iterable[DataFile], most: int) -> bool:
-    """Return whether files have more than so many rows, deleted ones too. Raises as :func:`rows_in`.
+    """Return whether files have more than so many rows, deleted ones too.
 
-    Footers are read only where the known numbers do not decide, and only until they do.
+    Footers are read only where the known numbers do not decide, and only until they do. A damaged file counts as in
+    :func:`live_rows_in`.
     """
     every = list(files)
     found = sum(file.rows for file in every if file.rows_known)
@@ -84,13 +88,27 @@ def have_more_rows(files: Iterable[DataFile], most: int) -> bool:
 
 
 def _counted(files: Sequence[DataFile]) -> Iterator[int]:
-    """Return the numbers of rows of files; several threads read their footers."""
-    parts = (partial(rows_in, file) for file in files)
+    """Return the numbers of rows of files; several threads read their footers.
+
+    A damaged file has no rows, and a warning names it: it must not keep its table from being truncated or repaired.
+    """
+
+    def count(file: DataFile) -> int:
+        try:
+            return rows_in(file)
+        except TrinityError as error:
+            if error.code != "BAD_DATA":
+                raise
+            _log.warning("The rows of a file are not counted: %s", error)  # which names it
+            return 0
+
+    parts = (partial(count, file) for file in files)
     return results_ahead(parts, _FOOTERS_AT_ONCE, _FOOTERS_AT_ONCE) if files else iter(())
 
 
 _FOOTERS_AT_ONCE: Final = 8
 _counts: Final[Cache[str, int]] = Cache(100_000)
+_log: Final = logger("trinity.storage")
 
 
 def stored_pages(path: str, storage: pa.Schema, most_rows: int = _PAGE_ROWS) -> Iterator[pa.RecordBatch]:

@@ -96,7 +96,7 @@ class TableCommits(RowChanges):
             newest, then = attempt.newest, attempt.at(table.version)
             definition, files = change(newest.definition, then.definition), attempt.files(then)
             check_still_there(table, files, attempt.files(newest))
-            done = commit_result(newest.version, files)  # may raise, which nothing must do after the commit
+            done = commit_result(newest.version, files)  # before the commit: it may read footers
             if (version := attempt.restore(then, definition)) is None:
                 return CommitResult(newest.version, skipped=True)
             return attempt.log_commit(CommitOperation.RESTORE, replace(done, version=version))

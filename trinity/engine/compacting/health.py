@@ -1,4 +1,4 @@
-"""The state of a table's files, from their statistics alone: what its reads cost, and which compaction helps."""
+"""The state of a table's files, by their statistics and footers: what its reads cost, and which compaction helps."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from trinity.engine.reading.plan import ReadStrategy, plan_read
 from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import CompactionTrigger, compaction_trigger, keeps_versions
 from trinity.spi import DataFile, SplitSource, Tier
+from trinity.storage.parquet_files import live_rows_in
 
 LOG_SHARE: Final = 0.1
 """Ratio of log rows to base rows from which a full compaction pays: at this ratio a first read costs two scans."""
@@ -96,8 +97,8 @@ def health_of(splits: SplitSource, since_checkpoint: int | None = None) -> Healt
     log, commits = _size(log_files), len({f.commit for f in log_files})
     superseded = sum(f.deletes.rows for f in splits.files if f.deletes and f.tier is Tier.BASE)
     share = log_share(splits)
-    in_base = sum(f.rows for f in splits.files if f.tier is Tier.BASE)
-    strength, advice = _advice(splits, log_files, share, commits, superseded / (in_base or 1))
+    live = live_rows_in(f for f in splits.files if f.tier is Tier.BASE) if superseded else 1
+    strength, advice = _advice(splits, log_files, share, commits, superseded / (superseded + live))
     if since_checkpoint is not None and since_checkpoint > MOST_SINCE_CHECKPOINT:
         advice = f"{advice} {_BEHIND.format(since_checkpoint)}"
     return Health(

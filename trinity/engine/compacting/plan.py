@@ -1,6 +1,7 @@
 """The plan of a compaction: the files to replace, and by what. It is chosen once, for either executor (K6, R1).
 
-A version's metadata decides; whether tombstones have expired is asked of :mod:`~trinity.engine.compacting.expiry`.
+A version's metadata decides, or footers where it lacks numbers of rows; whether tombstones have expired is asked of
+:mod:`~trinity.engine.compacting.expiry`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import itemgetter
 from typing import Final
 
 from trinity.engine.compacting.expiry import has_expired
@@ -17,15 +19,17 @@ from trinity.engine.compacting.sizes import by_partition_values, crowded, files_
 from trinity.engine.reading.files import tiers, well_bucketed
 from trinity.engine.reading.plan import FoldPlan
 from trinity.errors import TrinityError
+from trinity.limits import Limit
 from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import keeps_versions
 from trinity.merge.sidecar import Retention
 from trinity.merge.spec import MergeSpec, merge_spec
 from trinity.spi import DataFile, SplitSource, TableDefinition
+from trinity.storage.parquet_files import have_more_rows, live_rows_in
 from trinity.storage.parquet_sink import OWN_ENDING, is_sink_file
 
 _BUCKET_BYTES: Final = 64 * 1024 * 1024
-_BUCKET_ROWS: Final = 2_000_000
+BUCKET_ROWS: Final = Limit(2_000_000)
 """Most rows of a bucket: rows of repeated values take few bytes in a file, but many in memory, to be sorted."""
 _FULL_SHARE: Final = 0.3
 """A log of at least this share of the base is folded into a new base; a smaller one is folded by itself."""
@@ -105,7 +109,7 @@ def plan_compaction(splits: SplitSource, strength: Strength, every: int | None =
     if not log and not (full and _is_worth_it(splits, spec, retention)):
         return None
     runs, share = (log, _FULL_SHARE) if every is None else (newest_runs(splits.files, every), LEVELLED_SHARE.value)
-    if full or (len(runs) == len(log) and sum(f.rows for f in log) >= share * sum(f.rows for f in base)):
+    if full or (len(runs) == len(log) and not have_more_rows(base, int(live_rows_in(log) / share))):
         return _new_base(splits, spec, retention)
     return _run_of_log(splits, spec, runs) if len(runs) > 1 else None
 
@@ -154,12 +158,12 @@ def _small_runs(definition: TableDefinition, base: Sequence[DataFile], log: Sequ
     of_partition = by_partition_values(runs)
     small = list[DataFile]()
     for partition, newer in by_partition_values(log).items():
-        rows = sum(f.live_rows for f in newer)
-        for run in sorted(of_partition.get(partition, ()), key=lambda f: f.live_rows):
-            if run.live_rows > _GROWTH * rows:
+        rows, found = live_rows_in(newer), of_partition.get(partition, ())
+        for more, run in sorted(((live_rows_in([f]), f) for f in found), key=itemgetter(0)):
+            if more > _GROWTH * rows:
                 break
             small.append(run)
-            rows += run.live_rows
+            rows += more
     return small
 
 
@@ -217,5 +221,5 @@ def _is_compact(splits: SplitSource, spec: MergeSpec) -> bool:
 
 def _buckets_for(files: Sequence[DataFile]) -> int:
     """Return the number of buckets: a power of two, so that a growing table splits buckets and never shuffles them."""
-    wanted = max(1.0, sum(f.size for f in files) / _BUCKET_BYTES, sum(f.rows for f in files) / _BUCKET_ROWS)
+    wanted = max(1.0, sum(f.size for f in files) / _BUCKET_BYTES, live_rows_in(files) / BUCKET_ROWS.value)
     return min(1024, 1 << math.ceil(math.log2(wanted)))

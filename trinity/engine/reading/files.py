@@ -16,6 +16,7 @@ from trinity.engine.executes import NotLocal
 from trinity.engine.reading.predicate import Predicate
 from trinity.engine.reading.spark_hash import buckets_of
 from trinity.spi import DataFile, Origin, SplitSource, TableDefinition, Tier, parse_type
+from trinity.storage.parquet_files import live_rows_in
 
 
 def tiers(files: Sequence[DataFile]) -> tuple[list[DataFile], list[DataFile]]:
@@ -63,8 +64,7 @@ def split_buckets_and_runs(
     No key is in two files. The runs are the smaller part: a read exchanges them, and not the files in buckets.
     """
     bucketed, runs = [f for f in base if f.bucket], [f for f in base if not f.bucket]
-    larger = sum(f.live_rows for f in bucketed) >= sum(f.live_rows for f in runs)
-    if runs and larger and well_bucketed(bucketed, definition):
+    if runs and well_bucketed(bucketed, definition) and live_rows_in(bucketed) >= live_rows_in(runs):
         return bucketed, runs
     return list(base), []
 
