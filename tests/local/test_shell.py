@@ -7,6 +7,7 @@ import io
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -96,6 +97,12 @@ def _shown(terminal: int, until: str | None = None) -> str:
     return found.decode()
 
 
+def _in_foreground() -> None:
+    """Give this process a terminal. Ctrl-C ends it, also where a shell ran the tests by ``&``."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A shell over a warehouse, on a terminal of ten lines."""
 
@@ -106,7 +113,7 @@ class Terminal:
         command = [sys.executable, "-c", "from trinity.cli.main import app; app()", "shell", "-w", str(folder / "w")]
         self._shell = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_in_foreground,
         )  # fmt: skip
         os.close(theirs)
 
