@@ -12,7 +12,8 @@ import random
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -115,10 +116,17 @@ class Worker:
         self._session.sql(f"CREATE TABLE IF NOT EXISTS {self._schema}.aside (k INT)")
 
 
-ROLES: dict[str, list[str]] = {
-    "writer": ["transfer"] * 4 + ["increment"] * 4 + ["append"] * 3 + ["upsert"] * 2 + ["read"] * 2 + ["aside"] * 2,
-    "carer": ["compact"] * 5 + ["vacuum"] * 2 + ["alter"] * 2 + ["remake"] * 2 + ["read"] * 3,
+Action = Callable[[Worker, int], None]
+ROLES: dict[str, Sequence[Action]] = {
+    "writer": [Worker.transfer] * 4
+    + [Worker.increment] * 4
+    + [Worker.append] * 3
+    + [Worker.upsert] * 2
+    + [Worker.read] * 2
+    + [Worker.change_other_table] * 2,
+    "carer": [Worker.compact] * 5 + [Worker.vacuum] * 2 + [Worker.alter] * 2 + [Worker.remake] * 2 + [Worker.read] * 3,
 }
+"""The actions of each role, the frequent ones several times."""
 
 
 def main(role: str, number: str, life: str, actions: str, warehouse: str, fmt: str, path: str) -> None:
@@ -131,11 +139,11 @@ def main(role: str, number: str, life: str, actions: str, warehouse: str, fmt: s
         for step in again:  # with its txn
             _act(worker.append, step, notes)
         for step in range(steps, int(actions)):
-            name = draw.choice(ROLES[role])
+            action = draw.choice(ROLES[role])
             if draw.random() < 0.06:
                 threading.Timer(draw.uniform(0, 2), _die).start()
-            notes.add(f"begin {step} {name}")
-            _act(getattr(worker, name), step, notes)
+            notes.add(f"begin {step} {action.__name__}")
+            _act(partial(action, worker), step, notes)
 
 
 def _act(action: Callable[[int], None], step: int, notes: Notes) -> None:
