@@ -90,7 +90,9 @@ def _cast(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
         array = array.cast(pa.decimal128(38, target.scale))
     if pa.types.is_decimal(source) and pa.types.is_floating(target):
         array = array.cast(pa.string())  # Arrow's own cast is not the nearest number: 25.2 becomes 25.200000000000003
-    if pa.types.is_list(target) and not pa.types.is_list(source):
+    if pa.types.is_list_view(source):
+        array = _listed(array)
+    elif pa.types.is_list(target) and not pa.types.is_list(source):
         array = array.cast(pa.list_(source.value_type))
     if any(
         is_kind(target) and is_kind(array.type) for is_kind in (pa.types.is_list, pa.types.is_struct, pa.types.is_map)
@@ -106,6 +108,13 @@ def _decoded(array: pa.DictionaryArray) -> pa.Array:
         plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
         array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(plain))
     return array.dictionary_decode()
+
+
+def _listed(views: pa.ListViewArray) -> pa.ListArray:
+    """Return list views as lists. Arrow's own cast makes too few offsets, and whoever reads them reads on behind."""
+    lengths = pc.fill_null(pc.list_value_length(views), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+    return pa.ListArray.from_arrays(offsets, pc.list_flatten(views), mask=pc.is_null(views))
 
 
 def _cast_timestamp(array: pa.Array, target: pa.DataType, timezone: str) -> pa.Array:
