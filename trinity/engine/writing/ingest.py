@@ -101,7 +101,8 @@ class PageConformer:
 
         Raises:
             TrinityError: CONSTRAINT_VIOLATION (NULL in a key or NOT NULL column, or within one; text too long),
-                NUMERIC_VALUE_OUT_OF_RANGE, INVALID_ARGUMENTS (unknown row kind), naming column and value.
+                NUMERIC_VALUE_OUT_OF_RANGE, TYPE_MISMATCH (text that is not UTF-8, and the like), INVALID_ARGUMENTS
+                (unknown row kind), naming column and value.
         """
         filled = [self._fill(plan, page, checked=plan.column.name not in self.kept) for plan in self.plans]
         stored = pa.record_batch(filled, schema=self.storage)
@@ -118,7 +119,10 @@ class PageConformer:
         if plan.source is None:
             array = pa.repeat(pa.scalar(plan.value, kind), page.num_rows)
         else:
-            array = self._cast(plan, page.column(plan.source), kind)
+            given = page.column(plan.source)
+            if checked:
+                self._check_values(plan, given)
+            array = self._cast(plan, given, kind)
         if checked:
             self._check(plan, array)
         if plan.type.limited:
@@ -132,6 +136,16 @@ class PageConformer:
 
     def _where(self, plan: _ColumnPlan) -> str:
         return f"column '{plan.column.name}' of table '{self.table}'"
+
+    def _check_values(self, plan: _ColumnPlan, given: pa.Array) -> None:
+        """Refuse values that their own type does not have: text that is not UTF-8, or a time of day of 24:00."""
+        try:
+            given.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise TrinityError(
+                "TYPE_MISMATCH",
+                f"The data has no valid {given.type} in {self._where(plan)}: {error}. Correct it there.",
+            ) from error
 
     def _check(self, plan: _ColumnPlan, array: pa.Array) -> None:
         if array.null_count and (plan.key or not plan.column.nullable):
