@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from trinity.engine.writing.parts import with_leaves
@@ -74,12 +76,61 @@ def _lower_case_names(row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
 
 def _array(name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
     try:
-        return pa.array(values, None if kind is None else _for_times(values, kind))
+        return _converted(values, kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         wanted = "one type" if kind is None else f"type {type_text(kind)}"
         raise TrinityError(
             "TYPE_MISMATCH", f"Column '{name}' of the data: {_first_wrong(values, kind)} cannot be of {wanted}."
         ) from error
+
+
+def _converted(values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    if kind is None:
+        return pa.array(values)
+    return pa.array([_exact(value, kind) for value in values], _for_times(values, kind))
+
+
+def _exact(value: Any, kind: pa.DataType) -> Any:
+    """Return a value in a form that Arrow makes one of a type as it is; structs have the names of their fields.
+
+    Raises:
+        ValueError: Arrow would cut the value, leave out a part of it, or take it for something else.
+    """
+    types = pa.types
+    if value is None:
+        return None
+    if types.is_struct(kind):
+        return _fields(value, kind)
+    if types.is_map(kind):
+        pairs = [*value.items()] if isinstance(value, Mapping) else value
+        if not all(isinstance(pair, tuple) for pair in pairs):
+            raise ValueError("neither a mapping nor pairs")
+        return [(_exact(key, kind.key_type), _exact(item, kind.item_type)) for key, item in pairs]
+    if types.is_list(kind):
+        if isinstance(value, str | bytes | Mapping):
+            raise ValueError("no list")
+        return [_exact(item, kind.value_type) for item in value]
+    whole = not (types.is_floating(kind) or types.is_decimal(kind))
+    if whole and isinstance(value, float | np.floating | Decimal) and value != int(value):
+        raise ValueError("no whole number")
+    if types.is_floating(kind) and isinstance(value, bool):
+        raise ValueError("no number")
+    if types.is_date(kind) and isinstance(value, dt.datetime) and value.time() != dt.time():
+        raise ValueError("a time of day")
+    if getattr(value, "nanosecond", 0):
+        raise ValueError("nanoseconds")
+    return value
+
+
+def _fields(value: Any, kind: pa.StructType) -> Any:
+    """Return the fields of a struct, given by name in any case, or by place."""
+    if isinstance(value, tuple):
+        return tuple(_exact(item, field.type) for item, field in zip(value, kind, strict=True))
+    given = dict(value)
+    found = {str(name).lower(): item for name, item in given.items()}
+    if len(found) < len(given) or not found.keys() <= {field.name.lower() for field in kind}:
+        raise ValueError("a field twice, or one that the type lacks")
+    return {field.name: _exact(found.get(field.name.lower()), field.type) for field in kind}
 
 
 def _for_times(values: list[Any], kind: pa.DataType) -> pa.DataType:
@@ -111,7 +162,7 @@ def _first_wrong(values: list[Any], kind: pa.DataType | None) -> str:
     while wrong - right > 1:
         middle = (right + wrong) // 2
         try:
-            pa.array(values[:middle], None if kind is None else _for_times(values[:middle], kind))
+            _converted(values[:middle], kind)
             right = middle
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             wrong = middle
