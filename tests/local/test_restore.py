@@ -178,6 +178,28 @@ def test_columns_and_properties_come_back(orders: Table, local_fmt: str) -> None
     assert orders.properties == before.properties
 
 
+def test_a_new_column_is_none_that_a_restore_took_away(orders: Table) -> None:
+    """A feed over the restore shows in it no value of the other one (C1), and that one can come back."""
+    version = orders.version
+    orders.add_column(Column("of_later", "string"))
+    orders.upsert({"k": 1, "ts": 8, "of_later": "x"})
+    with_it = orders.version
+    orders.restore(version)
+    orders.add_column(Column("note", "string"))
+    orders.upsert({"k": 2, "ts": 8, "note": "y"})
+    changes = orders.changes(version).to_arrow().to_pylist()
+    notes = [(row["k"], row["_change_type"], row["note"]) for row in changes]
+    assert sorted(note for note in notes if note[1] != "update_preimage") == [
+        (1, "update_postimage", None),
+        (1, "update_postimage", None),
+        (2, "update_postimage", "y"),
+    ]
+    orders.restore(version)
+    orders.add_column(Column("of_later", "int"))
+    orders.restore(with_it)
+    assert {row["k"]: row["of_later"] for row in shown(orders)} == {1: "x", 2: None}
+
+
 def test_a_dropped_and_a_renamed_column(orders: Table, local_fmt: str) -> None:
     version = orders.version
     orders.rename_column("b", "text")

@@ -31,7 +31,7 @@ from trinity_delta.actions import (
 )
 from trinity_delta.checkpoint import replayed
 from trinity_delta.log import read_commit
-from trinity_delta.schema import HIGHEST, evolved, recorded
+from trinity_delta.schema import HIGHEST, NO_NAME, evolved, recorded
 from trinity_delta.state import Forgotten, State, allows_domains, domains_in_force
 
 Commit = Sequence[Mapping[str, Any]]
@@ -190,8 +190,9 @@ def restored_metadata(
     kept = {}
     if then.mapped:  # no column number is given twice, even if other engines restored an older version meanwhile
         kept = {HIGHEST: str(max(int(state.metadata["configuration"].get(HIGHEST, 0)) for state in (now, then)))}
-    else:  # neither live files nor running statements have the columns that came since: their names are free again
-        definition = replace(definition, dropped=then.definition.dropped)
+    else:  # no live file has the columns that came since: their names are free again, but no id is given twice
+        newest = sorted(definition.dropped, key=lambda c: c.field_id or 0)[-1:]
+        definition = replace(definition, dropped=tuple(replace(c, name=NO_NAME, type="boolean") for c in newest))
     settings = {**then.metadata["configuration"], **kept, **recorded(definition)}
     schema = then.metadata["schemaString"]
     if definition.stamped and not then.definition.stamped:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trinity.errors import TrinityError
-from trinity.spi import Column, DataType, TableDefinition, parse_type, stored_field
+from trinity.spi import HIDDEN_PREFIX, Column, DataType, TableDefinition, parse_type, stored_field
 
 DEFINITION: Final = "trinity.definition"
 """Table configuration with the JSON of the whole :class:`TableDefinition`, as Delta's schema cannot hold all of it."""
@@ -93,6 +93,10 @@ def schema_string(definition: TableDefinition) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
+NO_NAME: Final = f"{HIDDEN_PREFIX}restored_away"
+"""Name of a column that no file has since a restore; only its field id is taken."""
+
+
 @dataclass(frozen=True)
 class Needs:
     """The Delta features that a new definition needs.
@@ -118,7 +122,8 @@ def needs(before: TableDefinition, after: TableDefinition) -> Needs:
     types = {c.stored_name: stored_as(parse_type(c.type)) for c in before.columns}
     widening = any(types.get(c.stored_name, t) != t for c in after.columns for t in [stored_as(parse_type(c.type))])
     no_zone = any(map(_has_no_zone, after.columns)) and not any(map(_has_no_zone, before.columns))
-    return Needs(bool(after.stored_names or after.dropped), widening, no_zone)
+    dropped = any(column.name != NO_NAME for column in after.dropped)
+    return Needs(bool(after.stored_names) or dropped, widening, no_zone)
 
 
 def _has_no_zone(column: Column | DataType) -> bool:
