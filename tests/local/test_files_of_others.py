@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 
 import trinity
 from tests.support.files_of_others import ENGINES, append, batch, iceberg_table, make, play, shown
-from trinity import Session
+from trinity import Session, Table
 from trinity.spi import Origin, SplitSource, TableHandle
+from trinity_iceberg.carried import ADDED
+from trinity_iceberg.expire import EXPIRED_AT_ONCE
 from trinity_iceberg.metadata import IcebergMetadata
 
 
@@ -79,13 +82,49 @@ def test_changes_of_others_are_read_and_written(local: Session, warehouse: Path)
     ]
 
 
+def shown_anew(warehouse: Path, table: Table) -> list[str]:
+    """Return the merged rows as another session reads them, which has nothing in memory."""
+    with trinity.connect(warehouse, engine="local") as other:
+        return shown(other.table(str(table.name)))
+
+
+@pytest.mark.parametrize("by", ["vacuum", "writer"])
+def test_l3_rows_of_others_keep_their_place_when_their_version_expires(
+    local: Session, warehouse: Path, by: str
+) -> None:
+    table = make(local, "iceberg", "hidden_row_kind")
+    table.upsert(batch([1], 1))
+    table.delete("k = 1")
+    append(iceberg_table(warehouse, table), batch([2, 3], 2))
+    table.delete("k = 2")
+    if by == "vacuum":
+        table.vacuum("0 seconds")
+    else:
+        table.set_properties({"history.expire.max-snapshot-age-ms": "1"})
+        with EXPIRED_AT_ONCE.set_to(1):
+            table.upsert(batch([1], 0))  # late
+            table.upsert(batch([1], 0))
+    assert table.history().count() < 4
+    assert shown_anew(warehouse, table) == shown(table)
+    assert [row["k"] for row in table.to_arrow().to_pylist()] == [3]
+    table.compact(full=True)
+    table.vacuum("0 seconds")
+    assert json.loads(iceberg_table(warehouse, table).properties[ADDED]) == []  # none of their files is left
+    assert shown_anew(warehouse, table) == shown(table)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("engine", ENGINES)
 def test_many_histories_with_rows_of_others(tmp_path: Path, engine: str) -> None:
     whole, seed = 0, 0
     while seed < 12 or (whole < 4 and seed < 40):  # refusals end most histories of some engines early
         folder = tmp_path / str(seed)
+
+        def check(table: Table, folder: Path = folder) -> None:
+            assert shown_anew(folder, table) == shown(table)
+
         with trinity.connect(folder, engine="local") as session:
-            whole += play(session, folder, engine, seed, further=["other column"] * (seed % 3))
+            further = ["other column"] * (seed % 3) + ["vacuum"] * (seed % 2)
+            whole += play(session, folder, engine, seed, check, further)
         seed += 1
     assert whole >= 4

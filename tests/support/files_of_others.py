@@ -129,7 +129,7 @@ def play(
         engine: the name of the options in :data:`ENGINES`.
         seed: the seed of the history.
         check: also checks the Iceberg table after each step.
-        further: kinds of steps beside those of every history: ``other column``.
+        further: kinds of steps beside those of every history: ``other column``, ``vacuum``.
 
     Returns:
         False where it ended early with a refusal: the order of two row versions of a key was no longer known (L3), or
@@ -172,6 +172,8 @@ def play(
                     both(lambda t: t.delete(f"k = {keys[0]}"))  # noqa: B023
                 case "update":
                     both(lambda t: t.update(f"k <= {keys[-1]}", {"x": f"'u{moment}'"}))  # noqa: B023
+                case "vacuum":
+                    table.vacuum("0 seconds")
                 case _:
                     table.compact(full=step == "full")
             check(table)

@@ -45,6 +45,11 @@ INDEX: Final = "trinity.index"
 """Snapshot summary: name of the file index below the table's folder; carried forward."""
 ORDER: Final = "trinity.row-order"
 """Snapshot summary: the table's :class:`~trinity.spi.RowOrder`; carried forward."""
+ADDED: Final = "trinity.added"
+"""Table property: JSON list of the versions in which other engines appended, among those that Trinity let expire.
+
+The rows of their files are new in that version. Without the snapshot's summary they might be copies (L3).
+"""
 _CARRIED: Final = (TXN, INDEX, ORDER)
 _BEFORE: Final = "before"
 """Entry of the property :data:`STATE`: JSON of the previous record, as long as some version is read with it."""
@@ -105,6 +110,34 @@ def stale_definitions(metadata: TableMetadata, gone: Collection[int]) -> list[st
         if s.snapshot_id not in gone
     }
     return sorted(key for key in metadata.properties if key.startswith(f"{DEFINITION}.") and key not in needed)
+
+
+def appended(metadata: TableMetadata) -> frozenset[int]:
+    """Return the versions in which other engines appended, and of which the snapshots have expired."""
+    return frozenset(json.loads(metadata.properties.get(ADDED, "[]")))
+
+
+def recorded_appends(metadata: TableMetadata, gone: Collection[int], oldest: int) -> tuple[TableUpdate, ...]:
+    """Return the update that records which of the snapshots that expire are appends of other engines.
+
+    Args:
+        metadata: the table's metadata.
+        gone: ids of the snapshots.
+        oldest: the lowest version that some row still has; records of older ones are dropped.
+    """
+    if DEFINITION not in metadata.properties:
+        return ()
+    found = {version_of(s) for s in metadata.snapshots if s.snapshot_id in gone and _is_append_of_others(s)}
+    kept = {version for version in appended(metadata) | found if version >= oldest}
+    if kept == appended(metadata):
+        return ()
+    return (SetPropertiesUpdate(updates={ADDED: json.dumps(sorted(kept), separators=(",", ":"))}),)
+
+
+def _is_append_of_others(snapshot: Snapshot) -> bool:
+    """Return whether another engine added rows in a snapshot, and copied none."""
+    own = OPERATION in summary_of(snapshot)
+    return not own and snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND
 
 
 def _property(metadata: TableMetadata, schema_id: int, version: int) -> str:

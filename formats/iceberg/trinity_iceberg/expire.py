@@ -13,7 +13,7 @@ from trinity.clock import now_ms
 from trinity.limits import Limit
 from trinity.storage import ObjectStore
 from trinity.storage.commits import COMMIT_TIMEOUT_S
-from trinity_iceberg.carried import OPERATION, indexes, lineage, stale_definitions, summary_of
+from trinity_iceberg.carried import OPERATION, indexes, lineage, recorded_appends, stale_definitions, summary_of
 from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
 from trinity_iceberg.swap import commit_updates, same_schema
 
@@ -36,7 +36,8 @@ def expire(loaded: Table, older_than_ms: int) -> bool:
         return gone.isdisjoint(s.snapshot_id for s in now.snapshots) and now.properties.keys().isdisjoint(definitions)
 
     updates = (RemovePropertiesUpdate(removals=definitions),) if definitions else ()
-    commit_updates(loaded, (*_removal(metadata, gone), *updates), same_schema(metadata), stands)
+    removal = _removal(metadata, gone, _oldest_rows(loaded, gone))
+    commit_updates(loaded, (*removal, *updates), same_schema(metadata), stands)
     return True
 
 
@@ -92,11 +93,19 @@ def _unreferenced_snapshots(metadata: TableMetadata, older_than_ms: int) -> set[
     return {number for number in left if known[number].timestamp_ms <= older_than_ms}
 
 
-def _removal(metadata: TableMetadata, gone: set[int]) -> tuple[TableUpdate, ...]:
+def _oldest_rows(loaded: Table, gone: set[int]) -> int:
+    """Return the lowest version that rows of the newest or of the oldest version have, without the snapshots given."""
+    kept = [s for s in loaded.metadata.snapshots if s.snapshot_id not in gone]
+    manifests = [m for s in (*kept[:1], *kept[-1:]) for m in s.manifests(loaded.io)]
+    return min((m.min_sequence_number or 0 for m in manifests), default=0)
+
+
+def _removal(metadata: TableMetadata, gone: set[int], oldest_rows: int = 0) -> tuple[TableUpdate, ...]:
     if not gone:
         return ()
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(gone)})
-    return update, *stale_guards(metadata, indexes(metadata, gone))
+    appends = recorded_appends(metadata, gone, oldest_rows)
+    return update, *stale_guards(metadata, indexes(metadata, gone)), *appends
 
 
 def _number(text: str | None) -> int | None:

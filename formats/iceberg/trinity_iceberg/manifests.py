@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, cast
 
 from pyiceberg import types as it
@@ -231,13 +231,14 @@ class Columns:
         self.paths = {field_id: path for path, field_id in column_paths(schema).items()}
 
 
-def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None) -> DataFile:
+def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None, appended: Collection[int]) -> DataFile:
     """Return a live file of a manifest, without its partition.
 
     Args:
         entry: its entry, with both sequence numbers.
         columns: the columns of the schema under which it is read.
         snapshot: the snapshot that added it; None if that has expired.
+        appended: the versions of expired snapshots that are known to have added rows.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a file that is not Parquet.
@@ -253,7 +254,7 @@ def data_file(entry: ManifestEntry, columns: Columns, snapshot: Snapshot | None)
         commit=entry.sequence_number,
         stats=_stats(file, columns),
         column_sizes={columns.paths[i]: size for i, size in sizes.items() if i in columns.paths},
-        origin=origin_of(entry, snapshot),
+        origin=origin_of(entry, snapshot, appended),
     )
 
 
@@ -297,8 +298,8 @@ def _value(kind: it.IcebergType, data: bytes | None) -> Any:
         return None
 
 
-def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
-    """Return the origin of a file, whose entry has both sequence numbers.
+def origin_of(entry: ManifestEntry, snapshot: Snapshot | None, appended: Collection[int] = ()) -> Origin:
+    """Return the origin of a file, whose entry has both sequence numbers. Arguments as for :func:`data_file`.
 
     If the snapshot that added the file has expired (None), a rewritten file still shows by its sequence numbers: the
     file was committed later than its rows.
@@ -306,5 +307,7 @@ def origin_of(entry: ManifestEntry, snapshot: Snapshot | None) -> Origin:
     if is_sink_file(entry.data_file.file_path.rpartition("/")[2]):
         return Origin.OWN
     if snapshot is None or snapshot.summary is None:
-        return Origin.UNSURE if entry.sequence_number == entry.file_sequence_number else Origin.REWRITTEN
+        if entry.sequence_number != entry.file_sequence_number:
+            return Origin.REWRITTEN
+        return Origin.ADDED if entry.sequence_number in appended else Origin.UNSURE
     return Origin.ADDED if snapshot.summary.operation is Operation.APPEND else Origin.REWRITTEN

@@ -16,7 +16,7 @@ from trinity.spi import CommitOperation, DataFile, HistoryEntry, SplitSource, Ta
 from trinity.storage import Cache, FileChange, ObjectStore
 from trinity.storage.location import local_path
 from trinity_iceberg.adopt import check_own_readable, check_partition_values
-from trinity_iceberg.carried import DEFINITION, OPERATION, index_of, indexes, lineage, order_of, version_of
+from trinity_iceberg.carried import DEFINITION, OPERATION, appended, index_of, indexes, lineage, order_of, version_of
 from trinity_iceberg.deletes import deletes_of, with_deletes
 from trinity_iceberg.deletes_of_others import with_deletes_of_others
 from trinity_iceberg.external import IcebergScan, external_storage
@@ -138,9 +138,10 @@ class Snapshots:
         def read() -> tuple[DataFile, ...]:
             columns, spec = Columns(schema), table.specs()[manifest.partition_spec_id]
             snapshots = {s.snapshot_id: s for s in table.metadata.snapshots}
+            known = appended(table.metadata)
             return tuple(
                 replace(
-                    data_file(e, columns, snapshots.get(e.snapshot_id or 0)),
+                    data_file(e, columns, snapshots.get(e.snapshot_id or 0), known),
                     partition=from_record(spec, schema, e.data_file.partition),
                 )
                 for e in self.entries.of(table.io, manifest)
