@@ -200,6 +200,24 @@ def test_a_new_column_is_none_that_a_restore_took_away(orders: Table) -> None:
     assert {row["k"]: row["of_later"] for row in shown(orders)} == {1: "x", 2: None}
 
 
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+def test_rows_before_a_restore_keep_a_column_that_it_took_away(local: Session, local_fmt: str, producer: str) -> None:
+    """A feed on disk shows what a computed one shows (C6)."""
+    table = made(local, f"{local_fmt}.default.t", {"changelog-producer": producer})
+    version = table.version
+    table.add_column(Column("more", "string"))
+    table.upsert({"k": 1, "more": "x"})
+    later = table.version
+    table.restore(version)
+    table.restore(later)
+    changes = table.changes(version).to_arrow().sort_by("_commit_version").to_pylist()
+    assert [(row["_change_type"], row["more"]) for row in changes] == [
+        ("insert", "x"),
+        ("delete", "x"),
+        ("insert", "x"),
+    ]
+
+
 def test_a_dropped_and_a_renamed_column(orders: Table, local_fmt: str) -> None:
     version = orders.version
     orders.rename_column("b", "text")

@@ -81,9 +81,18 @@ def found_changes(
     return replace(known, producer=producer).find(entries)
 
 
-def is_usable(stored: StoredChanges, definition: TableDefinition, mode: FeedMode) -> bool:
-    """Return True unless the changes must be computed again, as net changes of a plain table always are."""
-    return definition.keyed or not stored.files or not mode.recomputes(stored.columns, definition.visible)
+def is_usable(stored: StoredChanges, definition: TableDefinition, mode: FeedMode, *, restored: bool) -> bool:
+    """Return False for changes that must be computed again.
+
+    Net changes of a plain table always are. Those of a restore are where the feed has columns that they lack: the
+    restore may have taken these away from the rows.
+    """
+    if not stored.files:
+        return True
+    lacking = {c.identity for c in definition.visible} - {c.identity for c in stored.columns}
+    if restored and lacking:
+        return False
+    return definition.keyed or not mode.recomputes(stored.columns, definition.visible)
 
 
 def prune(

@@ -13,7 +13,7 @@ from trinity.engine.feed.interval import Bound, Interval, interval
 from trinity.engine.feed.shape import FeedMode, check_names, check_net
 from trinity.engine.feed.steps import Step, steps, steps_of
 from trinity.merge.properties import ChangelogProducer, changelog_producer
-from trinity.spi import Column, SplitSource, TableDefinition
+from trinity.spi import Column, CommitOperation, SplitSource, TableDefinition
 from trinity.storage.changelog import StoredChanges
 from trinity.target import Target
 
@@ -46,8 +46,13 @@ class FeedPlan:
         check_names(target, definition)
         check_net(target, mode)
         producer = ChangelogProducer.NONE if mode.merged else changelog_producer(target.properties)
-        found = found_changes(target, part.entries, producer).values()
-        stored = [changes for changes in found if is_usable(changes, definition, mode)]
+        found = found_changes(target, part.entries, producer)
+        restored = {entry.version for entry in part.entries if entry.operation == CommitOperation.RESTORE}
+        stored = [
+            changes
+            for version, changes in found.items()
+            if is_usable(changes, definition, mode, restored=version in restored)
+        ]
         return cls(target, part.without({changes.version for changes in stored}), stored, definition, producer, mode)
 
     @property
