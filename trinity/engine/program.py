@@ -115,6 +115,7 @@ class Program:
         queries: name -> the rows of a subquery, in this process; expressions select all rows by that name.
         evolves: True when columns that only the source has are added to the target.
         after: the target's definition after a statement that adds columns; None for other statements.
+        chars: column of a source in this process -> its type CHAR(n), to whose length text compared with it is padded.
         unguarded: True for texts that are not checked yet: they may be no expressions, or reach code and files (N2).
     """
 
@@ -129,6 +130,7 @@ class Program:
     queries: Mapping[str, pa.Table] = field(default_factory=dict)
     evolves: bool = False
     after: TableDefinition | None = None
+    chars: Mapping[str, str] = field(default_factory=dict)
     unguarded: bool = False
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from trinity.engine.expressions.node import (
     BOOLEAN,
     DOUBLE,
     ONE_ROW,
+    STRING,
     VOID,
     Compiled,
     Refused,
@@ -22,7 +23,7 @@ from trinity.engine.expressions.node import (
 )
 
 __all__ = [
-    "BOOLEAN", "DOUBLE", "MEAN", "ONE_ROW", "VOID",
+    "BOOLEAN", "DOUBLE", "MEAN", "ONE_ROW", "STRING", "VOID",
     "Compiled", "SubqueryRows", "Refused", "Scope", "ScopeColumn",
     "common_type", "compile_expression", "compile_predicate", "local_tree", "or_refuse", "refusals_as_values",
     "together", "widened",

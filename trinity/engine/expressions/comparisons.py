@@ -124,7 +124,10 @@ def _is_char(value: Compiled) -> bool:
 
 
 def _padded(values: Sequence[Compiled]) -> Sequence[Compiled]:
-    """Return the operands of a comparison, padded to one length if one of them is a CHAR column."""
+    """Return the operands of a comparison, padded to one length if one of them is a CHAR column.
+
+    A CHAR column of that length is compared as it is, as in Spark: after UNION it may have shorter texts.
+    """
     columns = [v for v in values if _is_char(v)]
     if not columns:
         return values
@@ -137,9 +140,10 @@ def _padded(values: Sequence[Compiled]) -> Sequence[Compiled]:
 
 
 def _of_length(value: Compiled, length: int) -> Compiled:
-    return replace(
-        value, type=STRING, column=False, run=lambda rows: pc.utf8_rpad(value.run(rows), width=length, padding=" ")
-    )
+    as_text = replace(value, type=STRING, column=False)
+    if value.type.arguments == (length,):
+        return as_text
+    return replace(as_text, run=lambda rows: pc.utf8_rpad(value.run(rows), width=length, padding=" "))
 
 
 def _null_safe(equal: _Kernel) -> _Kernel:

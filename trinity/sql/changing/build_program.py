@@ -102,6 +102,7 @@ class _Builder:
             *(change.statement, cases, source.rows, self._on(source), *names),
             reads=self._handles(),
             evolves=change.evolves,
+            chars=source.chars,
         )
 
     def _new_columns(self, source: MergeSource | None) -> dict[str, Column]:

@@ -90,14 +90,15 @@ class LocalQueries:
 
             aliases = [n.alias_or_name for n in nodes]
             join = joined(statement.text, aliases, names, lambda text: _types_of(rows_of(text)))
-            return MergeSource(_read(rows_of(join.text)), join.side)
+            rows = rows_of(join.text)
+            return MergeSource(_read(rows), join.side, _chars(rows))
         if len({name.lower() for name in found.names}) < len(found.names):
             raise Refused("its source has a column name twice")
         alias = alias_of(nodes[0], target_alias)
         columns = {
             name.lower(): ResolvedColumn(f"{quoted(alias)}.{quoted(name)}", kind) for name, kind in _types_of(found)
         }
-        return MergeSource(_read(found), Side("source", alias, (Relation(names[0], columns),), columns))
+        return MergeSource(_read(found), Side("source", alias, (Relation(names[0], columns),), columns), _chars(found))
 
     def subquery(self, piece: Piece, scope: Scope, word: str) -> str:
         """Run a subquery for all outer rows; return the text of a query that selects the rows that an outer row sees.
@@ -153,6 +154,10 @@ def _named_column(scope: Scope, parts: Sequence[str]) -> tuple[int, exp.Expr | N
 
 def _types_of(found: LocalRows) -> list[tuple[str, str]]:
     return [(column.name, spark_type(str(column.type))) for column in found.relation.columns]
+
+
+def _chars(found: LocalRows) -> dict[str, str]:
+    return {column.name: str(column.type) for column in found.relation.columns if column.type.name == "char"}
 
 
 def _read(found: LocalRows) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from sqlglot import exp
@@ -34,10 +34,12 @@ class MergeSource:
     Attributes:
         rows: its rows: of Spark, or in this process.
         side: the names of its columns.
+        chars: as ``chars`` of :class:`~trinity.engine.program.Program`.
     """
 
     rows: DataFrame | pa.Table
     side: Side
+    chars: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_source(reads: Reads, statement: Statement, target_alias: str) -> MergeSource:

@@ -177,7 +177,7 @@ def _compared(one: Compiled, other: Compiled, timezone: _Timezone) -> tuple[Comp
     as_one_value(other.type)
     if one.type == other.type:
         return one, other
-    if "char" in (one.type.name, other.type.name):
+    if one.type.name == other.type.name == "char":
         raise Refused(f"only Spark joins {one.type} with {other.type}")
     one, other = together([one, other], timezone)
     as_one_value(one.type)

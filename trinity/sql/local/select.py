@@ -125,7 +125,7 @@ class _Queries:
         if len(first.columns) != len(second.columns):
             raise Refused(f"the parts of {tree.key.upper()} have other numbers of columns")
         pairs = list(zip(first.columns, second.columns, strict=True))
-        kinds = [common_type(one.type, other.type) for one, other in pairs]
+        kinds = [_united_type(one.type, other.type) for one, other in pairs]
         first, second = (cast_to(rows, kinds, self.timezone) for rows in (first, second))
         if isinstance(tree, exp.Union) and not tree.args.get("distinct"):
             found: Relation = union_all(first, second)
@@ -363,7 +363,7 @@ class _Select:
     def _projected(self, source: Relation, condition: Compiled | None, wanted: _Columns, order: _Order) -> Relation:
         scope = Scope(source.columns)
         values = [(name, self._expression(tree, scope)) for name, tree in wanted]
-        columns = [(ScopeColumn(name, new_field(), _result_type(value.type)), value) for name, value in values]
+        columns = [(ScopeColumn(name, new_field(), _shown_type(value)), value) for name, value in values]
         shown = tuple(column for column, _ in columns)
         if self.tree.args.get("distinct"):
             refuse_other_clauses(self.tree.args["distinct"])
@@ -469,7 +469,7 @@ class _Groups:
         as_one_value(value.type)
         if value.type.is_floating:  # groups of 0.0 and -0.0 are one, under 0.0
             value = replace(value, run=partial(_one_zero_of, value), column=False)
-        kind, field = _result_type(value.type), new_field()
+        kind, field = _shown_type(value), new_field()
         self.inner.append((ScopeColumn(field, field, kind), value))
         self.outer.append((ScopeColumn(field, field, kind), field))
         self.fields[self._text(tree)] = field
@@ -599,8 +599,19 @@ def _limited(tree: exp.Expr, found: Relation) -> Relation:
 
 
 def _result_type(kind: DataType) -> DataType:
-    """Return the type of a column of a result, where CHAR and VARCHAR are strings."""
+    """Return the type of a value, where CHAR and VARCHAR are strings."""
     return DataType("string") if kind.has_length else kind
+
+
+def _shown_type(value: Compiled) -> DataType:
+    """Return the type of a column of a result. A bare CHAR column stays CHAR, for text compared with it is padded."""
+    return value.type if value.column and value.type.name == "char" else _result_type(value.type)
+
+
+def _united_type(one: DataType, other: DataType) -> DataType:
+    """Return the type of a column of UNION, INTERSECT or EXCEPT: CHAR, as in Spark, if the first part's is CHAR."""
+    kind = _result_type(common_type(one, other))
+    return one if one.name == "char" else kind
 
 
 def _column(column: ScopeColumn) -> exp.Expr:

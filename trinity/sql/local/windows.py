@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.engine.expressions import Compiled, Refused, Scope, ScopeColumn
+from trinity.engine.expressions import STRING, VOID, Compiled, Refused, Scope, ScopeColumn
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.refusals import refuse_other_clauses
@@ -114,9 +114,9 @@ class Windows:
 
     def _value(self, tree: exp.Expr) -> Compiled:
         value = self._compiled(tree, self._scope)
-        if value.type.name in ("char", "void"):
+        if value.type == VOID:
             raise Refused(f"only Spark evaluates '{tree.sql(dialect='spark')}' over a window")
-        return value
+        return Compiled.over(STRING, value.run, value) if value.type.name == "char" else value
 
     def _column_of(self, tree: exp.Expr) -> str:
         """Return the placeholder for the field of an expression of PARTITION BY or ORDER BY."""

@@ -13,7 +13,7 @@ from trinity.engine.changing.fields import AssignedField, field_column
 from trinity.engine.changing.plan import StatementPlan
 from trinity.engine.executes import NotLocal
 from trinity.engine.expressions import Compiled, Scope, ScopeColumn, SubqueryRows, compile_expression
-from trinity.engine.program import Case, Expression, Fields, Value
+from trinity.engine.program import Case, Expression, Fields, Program, Value
 from trinity.engine.values.local.assignment import Assignment, assignment
 from trinity.engine.values.local.check_constraints import LocalChecks
 from trinity.engine.values.store_assignment import refuse_other_than_boolean
@@ -33,9 +33,12 @@ def target_scope(definition: TableDefinition, alias: str) -> list[ScopeColumn]:
     ]
 
 
-def source_scope(rows: pa.Schema, alias: str) -> list[ScopeColumn]:
-    """Return the columns of the source in the rows of the join, with the names that expressions use."""
-    return [ScopeColumn(f.name, f"s{n}", parse_given_type(type_text(f.type)), alias) for n, f in enumerate(rows)]
+def source_scope(program: Program) -> list[ScopeColumn]:
+    """Return the columns of a source of Arrow data in the rows of the join, with the names that expressions use."""
+    assert isinstance(program.source, pa.Table)
+    kinds = [parse_given_type(program.chars.get(f.name) or type_text(f.type)) for f in program.source.schema]
+    names = zip(program.source_columns, kinds, strict=True)
+    return [ScopeColumn(name, f"s{n}", kind, program.source_alias) for n, (name, kind) in enumerate(names)]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def local_source(plan: StatementPlan, timezone: Callable[[], str]) -> LocalSourc
     """
     program, definition = plan.program, plan.definition
     assert isinstance(program.source, pa.Table)
-    columns = source_scope(program.source.schema, program.source_alias)
+    columns = source_scope(program)
     equalities = compared(definition, plan.facts.equalities, Scope(columns), timezone)
     if not plan.facts.understood:
         return NotLocal("ON is no condition that this process can read")
