@@ -111,6 +111,8 @@ QUERIES = [
      [(1, "ann", None), (2, "bob", None), (3, "ann", "x"), (9, None, "y")]),
     ("SELECT a.id, b.id AS other FROM {t} a, {t} b WHERE a.who = b.who AND a.id < b.id", [(1, 3)]),
     ("SELECT count(*) FROM {t} CROSS JOIN VALUES (1), (2) AS v(k)", [(6,)]),
+    ("SELECT o.id, v.k FROM {t} o CROSS JOIN VALUES (1), (2), (9) AS v(k) ON o.id = v.k ORDER BY 1", [(1, 1), (2, 2)]),
+    ("SELECT o.id FROM {t} o CROSS JOIN VALUES (2) AS v(k) ON o.id > v.k AND o.who = 'ann'", [(3,)]),
     ("SELECT x.c FROM (SELECT who, count(*) AS c FROM {t} GROUP BY who) AS x ORDER BY x.c LIMIT 1 OFFSET 1", [(2,)]),
     ("SELECT id FROM {t} ORDER BY amount NULLS LAST, id", [(1,), (3,), (2,)]),
     ("SELECT * FROM VALUES (1, 'a'), (2.5, NULL) AS v(k, t)", [(Decimal("1.0"), "a"), (Decimal("2.5"), None)]),

@@ -302,6 +302,7 @@ class _Select:
         word, using = word_of(join), [name.name for name in join.args.get("using") or []]
         if word is None or (join.args.get("on") is None and not using and word != "CROSS"):
             raise Refused(f"only Spark joins as in '{join.sql(dialect='spark')}'")
+        word = "INNER" if word == "CROSS" and join.args.get("on") is not None else word
         right = self._filter_by_own_conditions(self._table(join.this, None), parts)
         one, other = Scope(left.columns), Scope(right.columns)
         if using:
