@@ -265,6 +265,8 @@ class _Select:
     def _table(self, node: exp.Expr, condition: exp.Expr | None) -> Relation:
         """Return the rows of an item of FROM; the condition may leave some of them out."""
         alias = node.args.get("alias")
+        if alias is not None and isinstance(alias.this, exp.Parameter | exp.Placeholder):  # the version of t@v1, say
+            raise Refused(f"'{alias.this.name}' is no alias; an earlier version is read by VERSION AS OF")
         if isinstance(node, exp.Values):
             refuse_other_clauses(node, "expressions", "alias")
             names = [column.name for column in alias.columns] if alias is not None else []

@@ -1,0 +1,31 @@
+"""What only Spark reads is left to it: it is neither read in another way, nor an error of this process's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.refusals import refused
+from trinity import Session
+
+TIME_TRAVEL = [
+    "SELECT * FROM t@v0", "SELECT k FROM t WHERE k IN (SELECT k FROM t@v0)", "INSERT INTO t SELECT * FROM t@v0",
+    "CREATE TABLE copied AS SELECT * FROM t@v0", "SELECT * FROM (SELECT * FROM t)@v0", "SELECT * FROM t:x",
+    "MERGE INTO t USING t@v0 ON FALSE WHEN NOT MATCHED THEN INSERT *",
+]  # fmt: skip
+
+
+@pytest.fixture
+def filled(local: Session, local_fmt: str) -> Session:
+    """Return a session whose table t has had two versions with rows."""
+    local.use(local_fmt, "default")
+    local.sql("CREATE TABLE t (k INT, d DOUBLE, s STRING)")
+    local.sql("INSERT INTO t VALUES (1, 0.5D, '1a')")
+    local.sql("INSERT INTO t VALUES (2, 1.5D, 'x')")
+    return local
+
+
+def test_a_version_behind_a_name_is_not_taken_for_an_alias(filled: Session) -> None:
+    for text in TIME_TRAVEL:
+        with refused("NOT_SUPPORTED", "Spark"):
+            filled.sql(text)
+    assert filled.table("t").to_arrow().num_rows == 2
