@@ -12,6 +12,14 @@ TIME_TRAVEL = [
     "CREATE TABLE copied AS SELECT * FROM t@v0", "SELECT * FROM (SELECT * FROM t)@v0", "SELECT * FROM t:x",
     "MERGE INTO t USING t@v0 ON FALSE WHEN NOT MATCHED THEN INSERT *",
 ]  # fmt: skip
+EXPRESSIONS = [
+    # numbers beyond the range of their type, which Spark does not parse
+    "d = 1e400", "d = -1e400", "d = 2e308D", "d = 1e39F", "d = -3.4028235e38F",
+    # numbers in place of texts
+    "s = lpad(s, 5, 0)", "s = replace(s, 1, 2)", "s = regexp_replace(s, '1', 2)", "s = split_part(s, 1, 1)",
+    "k = instr(s, 1)", "s = if(s LIKE 1, 'x', 'y')", "s = if(startswith(s, 1), 'x', 'y')",
+    "s = if(s LIKE 'x%' ESCAPE '', 'x', 'y')", "s = if(NULL <=> NULL, 'x', 'y')",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -29,3 +37,13 @@ def test_a_version_behind_a_name_is_not_taken_for_an_alias(filled: Session) -> N
         with refused("NOT_SUPPORTED", "Spark"):
             filled.sql(text)
     assert filled.table("t").to_arrow().num_rows == 2
+
+
+def test_expressions(filled: Session) -> None:
+    for text in EXPRESSIONS:
+        with refused("NOT_SUPPORTED", "Spark"):
+            filled.sql(f"UPDATE t SET {text}")
+    filled.sql("UPDATE t SET d = 1.7976931348623157e308, s = lpad(s, 5, '0') WHERE k = 1")
+    filled.sql("UPDATE t SET d = 3.4028234e38F WHERE k = 2")
+    rows = sorted(map(tuple, filled.sql("SELECT * FROM t").fetchall()))
+    assert rows == [(1, 1.7976931348623157e308, "0001a"), (2, 3.4028234663852886e38, "x")]

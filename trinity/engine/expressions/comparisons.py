@@ -19,6 +19,7 @@ from trinity.engine.expressions.node import (
     BOOLEAN,
     ONE_ROW,
     STRING,
+    VOID,
     Compiled,
     Datum,
     Refused,
@@ -41,10 +42,10 @@ def comparison(operator: str, left: Compiled, right: Compiled, timezone: Callabl
     """Return a comparison. Raises Refused for types that only Spark compares."""
     _refuse_out_of_range([left, right])
     left, right = together(_padded([left, right]), timezone)
-    if left.type.nested:
+    null_safe = operator in ("<=>", "is distinct from")
+    if left.type.nested or (null_safe and left.type == VOID):
         raise Refused(f"only Spark compares values of type {left.type}")
     kernel = (_OF_FLOATS if left.type.is_floating else _KERNELS)[operator]
-    null_safe = operator in ("<=>", "is distinct from")
 
     def run(rows: pa.RecordBatch) -> Datum:
         return kernel(*((left.run(rows), right.run(rows)) if null_safe else in_turn(left, right, rows)))

@@ -169,12 +169,14 @@ class _Compiler:
         if tree.args.get("safe") or tree.args.get("format"):
             raise Refused.of(tree)
         kind = literals.type_of(tree)
-        if isinstance(tree.this.unnest(), exp.Literal | exp.Null | exp.Neg):
+        value = tree.this.unnest()
+        if isinstance(value, exp.Literal | exp.Null | exp.Neg):
             try:
                 return literals.typed_literal(tree, kind, self.timezone)
             except Refused:
                 typed = not isinstance(tree, exp.TryCast)  # a literal as DATE '2024-1-31' is no CAST
-                if typed and not isinstance(tree.this.unnest(), exp.Neg):
+                suffixed = kind.is_floating and not value.is_string  # 1e40F has the tree of CAST(1e40 AS FLOAT)
+                if (typed or suffixed) and not isinstance(value, exp.Neg):
                     raise
         found = casts.cast(self.operand(tree.this), kind, self.timezone)
         return literals.certain(found) if found.constant else found

@@ -22,6 +22,7 @@ from trinity.syntax.types import type_text
 
 _NUMBER: Final = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _MOST_DIGITS: Final = 38
+_LARGEST: Final = {"float": Decimal("3.4028234663852886E+38"), "double": Decimal("1.7976931348623157E+308")}
 
 
 def constant(kind: DataType, value: Any) -> Compiled:
@@ -62,7 +63,7 @@ def _number_text(tree: exp.Expr) -> str:
 
 def _number(text: str) -> Compiled:
     if "e" in text.lower():
-        return constant(DataType("double"), float(text))
+        return _finite(text, DataType("double"))
     if "." not in text:
         value = int(text)
         for kind in (DataType("int"), DataType("bigint")):
@@ -103,7 +104,7 @@ def typed_literal(tree: exp.Expr, kind: DataType, timezone: Callable[[], str]) -
     if kind.is_integer and number.lstrip("-").isdigit() and fits(int(number), kind):
         return constant(kind, int(number))
     if kind.is_floating:
-        return _floating(number, kind)
+        return _finite(number, kind)
     if kind.name == "decimal" and "e" not in number.lower():
         return _decimal(number, kind)
     raise Refused.of(tree)
@@ -135,6 +136,13 @@ def value_of_text(text: str, kind: DataType, timezone: Callable[[], str]) -> Com
 def _floating(text: str, kind: DataType) -> Compiled:
     """Return the number nearest to a text. It is read as its own type: a FLOAT read as a DOUBLE is rounded twice."""
     return constant(kind, pa.scalar(text).cast(kind.to_arrow()).as_py())
+
+
+def _finite(text: str, kind: DataType) -> Compiled:
+    """Return the number nearest to a literal. Raises Refused for one beyond the type's range, which Spark refuses."""
+    if abs(Decimal(text)) > _LARGEST[kind.name]:
+        raise Refused(f"{text} is beyond the range of {kind}")
+    return _floating(text, kind)
 
 
 def _decimal(text: str, kind: DataType) -> Compiled:

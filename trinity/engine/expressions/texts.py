@@ -36,6 +36,14 @@ def _literal(value: Compiled, what: str) -> Any:
     return value.value
 
 
+def _literal_text(value: Compiled, what: str) -> str:
+    """Return the value of a text literal. Raises Refused for other expressions, such as a number, and for NULL."""
+    found = _literal(value, what)
+    if not isinstance(found, str):
+        raise Refused(f"only Spark makes a text of {value.type} here")
+    return found
+
+
 def _whole(value: Compiled, what: str) -> int:
     found = _literal(value, what)
     if not isinstance(found, int) or isinstance(found, bool):
@@ -78,14 +86,14 @@ def lower(value: Compiled) -> Compiled:
     return _changed(value, pc.ascii_lower, lambda text: text.lower().translate(_LOWER))
 
 
-def like(value: Compiled, pattern: Compiled, escape: str = "", *, any_case: bool = False) -> Compiled:
+def like(value: Compiled, pattern: Compiled, escape: str | None = None, *, any_case: bool = False) -> Compiled:
     """Return LIKE with a literal pattern of ``%`` and ``_``; ILIKE if ``any_case``."""
     if any_case:
         value, pattern = lower(value), lower(pattern)
-    text = _literal(pattern, "LIKE with a pattern")
+    text = _literal_text(pattern, "LIKE with a pattern")
     if text and max(text) > _LAST_OF_JAVA:
         raise Refused("only Spark evaluates LIKE with a character that Java has in two parts")
-    if not escape:
+    if escape is None:
         return _mapped(value, lambda found: pc.match_like(found, text), BOOLEAN)
     regex = _like_as_regex(text, escape)
     return _mapped(value, lambda found: pc.match_substring_regex(found, regex), BOOLEAN)
@@ -116,14 +124,14 @@ _LITERAL: Final = r"\x{{{:x}}}"
 
 def matches(value: Compiled, pattern: Compiled) -> Compiled:
     """Return RLIKE with a literal pattern."""
-    regex = Pattern.of(_literal(pattern, "RLIKE with a pattern")).matching
+    regex = Pattern.of(_literal_text(pattern, "RLIKE with a pattern")).matching
     return _mapped(value, lambda found: pc.match_substring_regex(found, regex), BOOLEAN)
 
 
 def extracted(value: Compiled, pattern: Compiled, group: Compiled) -> Compiled:
     """Return REGEXP_EXTRACT: what a group of a literal pattern matches first; an empty text where nothing does."""
     number = _whole(group, "REGEXP_EXTRACT of a group")
-    regex = Pattern.of(_literal(pattern, "REGEXP_EXTRACT with a pattern")).extracting(number)
+    regex = Pattern.of(_literal_text(pattern, "REGEXP_EXTRACT with a pattern")).extracting(number)
 
     def kernel(found: pa.Array) -> pa.Array:
         matches = pc.extract_regex(found, regex)
@@ -134,26 +142,26 @@ def extracted(value: Compiled, pattern: Compiled, group: Compiled) -> Compiled:
 
 def replaced_matches(value: Compiled, pattern: Compiled, replacement: Compiled) -> Compiled:
     """Return REGEXP_REPLACE: a text with all matches of a literal pattern replaced."""
-    java = Pattern.of(_literal(pattern, "REGEXP_REPLACE with a pattern"))
-    regex, by = java.replacing(_literal(replacement, "REGEXP_REPLACE by a text"))
+    java = Pattern.of(_literal_text(pattern, "REGEXP_REPLACE with a pattern"))
+    regex, by = java.replacing(_literal_text(replacement, "REGEXP_REPLACE by a text"))
     return _mapped(value, lambda found: pc.replace_substring_regex(found, regex, by))
 
 
 def starts_with(value: Compiled, other: Compiled) -> Compiled:
     """Return whether a text starts with a literal."""
-    text = _literal(other, "STARTSWITH with a text")
+    text = _literal_text(other, "STARTSWITH with a text")
     return _mapped(value, lambda found: pc.starts_with(found, text), BOOLEAN)
 
 
 def ends_with(value: Compiled, other: Compiled) -> Compiled:
     """Return whether a text ends with a literal."""
-    text = _literal(other, "ENDSWITH with a text")
+    text = _literal_text(other, "ENDSWITH with a text")
     return _mapped(value, lambda found: pc.ends_with(found, text), BOOLEAN)
 
 
 def part_of(value: Compiled, other: Compiled) -> Compiled:
     """Return whether a literal is in a text."""
-    text = _literal(other, "CONTAINS with a text")
+    text = _literal_text(other, "CONTAINS with a text")
     return _mapped(value, lambda found: pc.match_substring(found, text), BOOLEAN)
 
 
@@ -165,7 +173,7 @@ def trimmed(value: Compiled, side: str) -> Compiled:
 
 def replaced(value: Compiled, old: Compiled, new: Compiled) -> Compiled:
     """Return a text with all occurrences of a literal replaced."""
-    before, after = _literal(old, "REPLACE of a text"), _literal(new, "REPLACE by a text")
+    before, after = _literal_text(old, "REPLACE of a text"), _literal_text(new, "REPLACE by a text")
     if not before:
         return _text(value)
     return _mapped(value, lambda found: pc.replace_substring(found, before, after))
@@ -204,7 +212,7 @@ def right(value: Compiled, count: Compiled) -> Compiled:
 def padded(value: Compiled, count: Compiled, padding: Compiled | None, *, before: bool) -> Compiled:
     """Return LPAD, or RPAD: a text padded or cut to a number of characters."""
     length = _whole(count, "LPAD and RPAD to a length")
-    character = " " if padding is None else _literal(padding, "LPAD and RPAD with a text")
+    character = " " if padding is None else _literal_text(padding, "LPAD and RPAD with a text")
     if len(character) != 1 or length > _MOST_PADDED:
         raise Refused(f"only Spark fills texts to {length} characters by '{character}'")
     if length <= 0:
@@ -233,7 +241,7 @@ def reversed_text(value: Compiled) -> Compiled:
 
 def position_of(value: Compiled, part: Compiled) -> Compiled:
     """Return INSTR: the position of the first occurrence of a literal, from 1; 0 without one."""
-    text = _literal(part, "INSTR of a text")
+    text = _literal_text(part, "INSTR of a text")
     if not text:
         return of_rows(_INT, lambda found: pa.repeat(pa.scalar(1, pa.int32()), len(found)), _text(value))
 
@@ -247,7 +255,7 @@ def position_of(value: Compiled, part: Compiled) -> Compiled:
 
 def part_split(value: Compiled, delimiter: Compiled, number: Compiled) -> Compiled:
     """Return SPLIT_PART: the part with a number, which counts from 1; an empty text beyond the last part."""
-    text, position = _literal(delimiter, "SPLIT_PART by a text"), _whole(number, "SPLIT_PART of a number")
+    text, position = _literal_text(delimiter, "SPLIT_PART by a text"), _whole(number, "SPLIT_PART of a number")
     if not text or position < 1:
         raise Refused("only Spark evaluates SPLIT_PART without a delimiter, or from the end")
 
