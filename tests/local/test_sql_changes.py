@@ -128,6 +128,21 @@ def test_spark_makes_the_same_of_them(session: Session, fmt: str, key: str) -> N
     play(session, fmt, key)
 
 
+def test_a_null_key_is_refused_by_name(local: Session, local_fmt: str) -> None:
+    local.use(local_fmt, "default")
+    local.sql("CREATE TABLE t (id INT, n INT, PRIMARY KEY (id))")
+    local.sql("INSERT INTO t VALUES (1, 1), (2, NULL)")
+    for text in (
+        "UPDATE t SET id = NULL WHERE id = 1",
+        "UPDATE t SET id = n",
+        "MERGE INTO t USING (VALUES (CAST(NULL AS INT))) s(x) ON t.id = 1 WHEN MATCHED THEN UPDATE SET id = s.x",
+        "MERGE INTO t USING (VALUES (CAST(NULL AS INT))) s(x) ON FALSE WHEN NOT MATCHED THEN INSERT (id) VALUES (s.x)",
+    ):
+        with refused("CONSTRAINT_VIOLATION", "'id'"):
+            local.sql(text)
+    assert sorted(map(tuple, local.sql("SELECT * FROM t").fetchall())) == [(1, 1), (2, None)]
+
+
 PARTS: Final = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.string()), ("d", pa.decimal128(5, 2))]))])
 FIELDS: Final = [
     "UPDATE t SET n.a = 5 WHERE id < 3",

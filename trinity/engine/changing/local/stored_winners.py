@@ -38,9 +38,8 @@ def stored_winners(fold: FoldPlan, wanted: pa.Table, columns: Sequence[Column]) 
     if files and (why := why_not_by_position(splits, spec, [*fold.base, *fold.runs], fold.log)) is not None:
         return why
     storage = searched_columns(splits, spec)
-    keys, _ = Keys.of(
-        wanted.cast(pa.schema([storage.field(name) for name in wanted.column_names])), wanted.column_names
-    )
+    stored_form = pa.schema([storage.field(name).with_nullable(True) for name in wanted.column_names])
+    keys, _ = Keys.of(wanted.cast(stored_form), wanted.column_names)  # a NULL is refused where the row is written
     searched = tuple(SearchedFile.of(number, file) for number, file in enumerate(files))
     search = Search(spec, storage, (), searched, {}, only=keys, arrival=RowArrival.of(splits, spec))
     read = kept_columns if splits.native is None or splits.native.files_stay else read_columns
