@@ -31,7 +31,7 @@ QUERIES: Final[dict[str, list[Any]]] = {
     "SELECT k FROM (SELECT k, coalesce(c, 'cd') AS c FROM t) q WHERE c = 'cd'": [3],
     "SELECT max(c) AS m FROM t HAVING max(c) = 'cd'": [],
 }
-CHANGES: Final = {
+CHANGES: Final[dict[str, dict[int, str | None]]] = {
     "MERGE INTO t USING u ON t.k = u.k WHEN MATCHED AND u.c = 'ab' THEN UPDATE SET s = 'one'": {1: "one"},
     "MERGE INTO t USING (SELECT k, c AS x FROM u) q ON t.k = q.k AND q.x = 'cd' WHEN MATCHED THEN UPDATE SET s = x": {
         2: "cd  "
@@ -59,7 +59,7 @@ def play(session: Session, fmt: str) -> None:
     session.sql("INSERT INTO u VALUES (1, 'ab'), (2, 'cd'), (6, 'ab')")
     for text, expected in QUERIES.items():
         assert sorted(row[0] for row in session.sql(text)) == expected, text
-    kept = {1: "ab", 2: "cd  ", 3: None}
+    kept: dict[int, str | None] = {1: "ab", 2: "cd  ", 3: None}
     for text, changed in CHANGES.items():
         session.sql(text)
         kept = {k: s for k, s in (kept | changed).items() if s is not None or k not in changed}

@@ -195,6 +195,8 @@ def test_explain_names_the_executor(local: Session, bought: str) -> None:
         ("SELECT * FROM {t}s", "TABLE_NOT_FOUND", "orders"),
         ("SELECT * FROM {t} a JOIN {t} b USING (nope)", "COLUMN_NOT_FOUND", "nope"),
         ("SELECT * FROM {t} a NATURAL JOIN {t} b", "NOT_SUPPORTED", "'method' of JOIN"),
+        ("SELECT id + 1 AS i, i * 2 AS j FROM {t}", "NOT_SUPPORTED", "'i' is a column of the same SELECT"),
+        ("SELECT * FROM (SELECT id AS i, n AS I FROM {t}) q", "NOT_SUPPORTED", "two columns of one name"),
         ("SELECT who, id FROM {t} GROUP BY who", "NOT_SUPPORTED", "'id' has a column that is no key of the groups"),
         ("SELECT transform(array(1), x -> x) AS a FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'TRANSFORM"),
         ("SELECT stddev(n) OVER () AS s FROM {t}", "NOT_SUPPORTED", "only Spark"),

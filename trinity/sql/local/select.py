@@ -361,6 +361,7 @@ class _Select:
                 found += [(c.name, exp.column(c.field, quoted=True)) for c in made.columns]
             else:
                 found.append((column_name(node, source.columns), node.this if isinstance(node, exp.Alias) else node))
+        _refuse_earlier_aliases(found, source)
         return found
 
     def _projected(self, source: Relation, condition: Compiled | None, wanted: _Columns, order: _Order) -> Relation:
@@ -556,6 +557,17 @@ def _plain_columns(wanted: _Columns) -> list[exp.Expr]:
     return plain
 
 
+def _refuse_earlier_aliases(wanted: _Columns, source: Relation) -> None:
+    """Refuse an expression that names a column of the result before it, which only Spark finds."""
+    known, earlier = {column.name.lower() for column in source.columns}, set[str]()
+    for name, tree in wanted:
+        nodes = (node for node in own_nodes(tree) if isinstance(node, exp.Column))
+        used = {column.name.lower() for column in nodes if not column.text("table")}
+        if found := (used & earlier) - known:
+            raise Refused(f"'{min(found)}' is a column of the same SELECT")
+        earlier.add(name.lower())
+
+
 def _over_window(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
@@ -716,4 +728,6 @@ def _of_star(columns: Sequence[ScopeColumn], node: exp.Expr) -> list[ScopeColumn
         shown.remove(named[0])
     if not shown:
         raise Refused(f"'{node.sql(dialect='spark')}' names no columns")
+    if len({(column.name.lower(), column.qualifier.lower()) for column in shown}) < len(shown):
+        raise Refused(f"'{node.sql(dialect='spark')}' has two columns of one name")
     return shown
