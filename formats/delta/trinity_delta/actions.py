@@ -33,11 +33,16 @@ DOMAINS: Final = frozenset({SIDECAR_DOMAIN, VACUUM_DOMAIN, ORDER_DOMAIN})
 """The names of all domain metadata of Trinity's."""
 TAG_TIER: Final = "trinity.tier"
 TAG_COMMIT: Final = "trinity.commit"
-"""Tag of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number."""
+"""Tag of a file from compaction: the highest commit folded (K6). An appended file has its commit's own number.
+
+A file of another engine has the tag in a checkpoint, and where a restore added it again.
+"""
 TAG_ORDER: Final = "trinity.order"
 """Tag of an appended file: the number of its commit. It is read only for files whose commit is not known otherwise: in
 a version that is rebuilt from a checkpoint, and after a RESTORE.
 """
+TAG_ORIGIN: Final = "trinity.origin"
+"""Tag that Trinity's checkpoints give to a file of another engine: its :class:`~trinity.spi.Origin`."""
 TAG_BUCKET: Final = "trinity.bucket"
 ENGINE: Final = "Trinity/"
 """The beginning of the writer's name in Trinity's own commits."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trinity.spi import Origin
 from trinity.storage import AlreadyExists, ObjectStore
-from trinity_delta.actions import LAST_CHECKPOINT, LOG, Action, commit_name, file_key
+from trinity_delta.actions import LAST_CHECKPOINT, LOG, TAG_COMMIT, TAG_ORIGIN, Action, commit_name, file_key
 from trinity_delta.checkpoint_files import checkpoint_name, checkpoints_of, read_checkpoint
 from trinity_delta.log import read_commit, read_commits
 
@@ -172,10 +174,18 @@ def at_checkpoint(store: ObjectStore, table: str, version: int) -> Replayed | No
     return found
 
 
-def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since_ms: int, names: Iterable[str]) -> None:
+def write_checkpoint(
+    store: ObjectStore,
+    table: str,
+    version: int,
+    removed_since_ms: int,
+    names: Iterable[str],
+    appended_by_others: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """Write the checkpoint of a version, and the hint at it.
 
-    Removed files have a row group of their own, which no reader of the version needs.
+    Removed files have a row group of their own, which no reader of the version needs. Tags tell of the rows that other
+    engines added in which commit, since the log may lose that commit, and the rows might then be copies (L3).
 
     Args:
         store: the table's folder.
@@ -183,8 +193,13 @@ def write_checkpoint(store: ObjectStore, table: str, version: int, removed_since
         version: the version.
         removed_since_ms: files that were removed before this time, in milliseconds since the epoch, are left out.
         names: the names of the log's objects.
+        appended_by_others: as :attr:`~trinity_delta.state.State.appended_by_others`.
     """
     found = replayed(store, table, version, names)
+    for key, action in found.files.items():
+        if (number := appended_by_others.get(action["add"]["path"])) is not None:
+            known = {TAG_ORIGIN: Origin.ADDED.value, TAG_COMMIT: str(number)}
+            found.files[key] = {"add": {**action["add"], "tags": {**(action["add"].get("tags") or {}), **known}}}
     removed = _removed_files(found, removed_since_ms)
     rows = [_row(action) for action in found.actions() if "commitInfo" not in action]
     kept = pa.table({kind: [row.get(kind) for row in rows] for kind in _SCHEMA.names}, _SCHEMA)

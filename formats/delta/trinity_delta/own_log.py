@@ -190,7 +190,8 @@ class OwnTransaction:
         if not _is_due(made, interval, hint):
             return
         (log, modified_ms), now = names_and_times(store), now_ms()
-        write_checkpoint(store, table.full_name, made.version, now - retention_ms(settings), log)
+        since = now - retention_ms(settings)
+        write_checkpoint(store, table.full_name, made.version, since, log, made.appended_by_others)
         self._cache.keep_checkpoint(table, {**hint, "version": made.version})
         if not made.definition.external:  # other engines decide how long their versions stay
             _clean_up(store, settings, log, modified_ms, now)
@@ -205,7 +206,8 @@ def catch_up(table: TableHandle, state: State) -> None:
     store = ObjectStore(table.location)
     if state.version - checkpoint_hint(store).get("version", 0) >= _MOST_COMMITS:
         since = now_ms() - retention_ms(state.metadata["configuration"])
-        write_checkpoint(store, table.full_name, state.version, since, store.names(LOG))
+        names = store.names(LOG)
+        write_checkpoint(store, table.full_name, state.version, since, names, state.appended_by_others)
 
 
 def _is_due(made: State, interval: int, hint: Mapping[str, int]) -> bool:

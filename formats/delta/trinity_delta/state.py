@@ -21,6 +21,7 @@ from trinity_delta.actions import (
     TAG_BUCKET,
     TAG_COMMIT,
     TAG_ORDER,
+    TAG_ORIGIN,
     TAG_TIER,
     VACUUM_DOMAIN,
     Action,
@@ -117,6 +118,13 @@ class State:
     def mapped(self) -> bool:
         """Whether Delta's column mapping is on."""
         return str(self.metadata["configuration"].get(MODE, "none")) != "none"
+
+    @property
+    def appended_by_others(self) -> Mapping[str, int]:
+        """Path as the log has it -> commit number, of files whose rows other engines added to a Trinity table."""
+        if self.definition.external:
+            return {}
+        return {path: file.commit or 0 for path, file in self.files.items() if file.origin is Origin.ADDED}
 
     def check_readable(self, table: TableHandle) -> None:
         """Refuse a version of a Trinity table that other engines made unreadable. Raises NOT_SUPPORTED naming how."""
@@ -354,8 +362,11 @@ def origin_of(added: Mapping[str, Any], *, alone: bool) -> Origin:
         added: its add action.
         alone: whether the commit that added it is known, and removed no file.
     """
-    if TAG_TIER in (added.get("tags") or {}):
+    tags = added.get("tags") or {}
+    if TAG_TIER in tags:
         return Origin.OWN
+    if (known := tags.get(TAG_ORIGIN)) is not None:
+        return Origin(known)
     return Origin.ADDED if alone else Origin.REWRITTEN
 
 
