@@ -23,7 +23,7 @@ EXPRESSIONS = [
 
 
 @pytest.fixture
-def filled(local: Session, local_fmt: str) -> Session:
+def with_table(local: Session, local_fmt: str) -> Session:
     """Return a session whose table t has had two versions with rows."""
     local.use(local_fmt, "default")
     local.sql("CREATE TABLE t (k INT, d DOUBLE, s STRING)")
@@ -32,18 +32,18 @@ def filled(local: Session, local_fmt: str) -> Session:
     return local
 
 
-def test_a_version_behind_a_name_is_not_taken_for_an_alias(filled: Session) -> None:
+def test_a_version_behind_a_name_is_not_taken_for_an_alias(with_table: Session) -> None:
     for text in TIME_TRAVEL:
         with refused("NOT_SUPPORTED", "Spark"):
-            filled.sql(text)
-    assert filled.table("t").to_arrow().num_rows == 2
+            with_table.sql(text)
+    assert with_table.table("t").to_arrow().num_rows == 2
 
 
-def test_expressions(filled: Session) -> None:
+def test_expressions(with_table: Session) -> None:
     for text in EXPRESSIONS:
         with refused("NOT_SUPPORTED", "Spark"):
-            filled.sql(f"UPDATE t SET {text}")
-    filled.sql("UPDATE t SET d = 1.7976931348623157e308, s = lpad(s, 5, '0') WHERE k = 1")
-    filled.sql("UPDATE t SET d = 3.4028234e38F WHERE k = 2")
-    rows = sorted(map(tuple, filled.sql("SELECT * FROM t").fetchall()))
+            with_table.sql(f"UPDATE t SET {text}")
+    with_table.sql("UPDATE t SET d = 1.7976931348623157e308, s = lpad(s, 5, '0') WHERE k = 1")
+    with_table.sql("UPDATE t SET d = 3.4028234e38F WHERE k = 2")
+    rows = sorted(map(tuple, with_table.sql("SELECT * FROM t").fetchall()))
     assert rows == [(1, 1.7976931348623157e308, "0001a"), (2, 3.4028234663852886e38, "x")]
