@@ -53,7 +53,7 @@ def fold(table: Table, *, dead: tuple[str, int]) -> None:
 def checkpoint(table: Table, version: int) -> None:
     """Write a checkpoint with the newest domain metadata of the log, as other engines do."""
     store = ObjectStore(table.location)
-    write_checkpoint(store, "t", version, 0, store.names("_delta_log"))
+    write_checkpoint(store, "t", version, 0, store.names("_delta_log"), {})
 
 
 def by_number(table: Table, to: int) -> None:

@@ -52,7 +52,7 @@ def checkpoint(table: Table) -> int:
     """Write a checkpoint of the newest version without removed domains, as other engines do. Return the version."""
     store = ObjectStore(table.location)
     version = len(list(Path(table.location, "_delta_log").glob("*.json"))) - 1
-    write_checkpoint(store, "t", version, 0, store.names("_delta_log"))
+    write_checkpoint(store, "t", version, 0, store.names("_delta_log"), {})
     return version
 
 

@@ -516,7 +516,7 @@ def order_with(
 def commit_result(version: int, files: Collection[DataFile], deletes: Collection[DeletesFragment] = ()) -> CommitResult:
     """Return the result of a commit of files. Rows of a sidecar do not count: they are no rows of the table."""
     counted = [f for f in files if f.tier is not Tier.SIDECAR]
-    known = all(f.rows_known for f in counted)
+    known = all(f.rows_known for f in counted)  # as in most commits, which then have nothing to do with footers
     rows = sum(f.live_rows for f in counted) if known else live_rows_in(counted)
     size = sum(f.size for f in files) + sum(f.size for f in deletes)
     delete_files = {path for f in deletes for path in f.deletes.paths}  # one may delete rows of several data files

@@ -358,8 +358,9 @@ class VersionedMetadata(TableCommits):
             at, number = next_timestamp_ms(found.timestamp_ms), newest + 1
             repaired = replace(found, number=number, timestamp_ms=at, operation=CommitOperation.REPAIR, oldest=number)
             made = replace(repaired, commit=uuid.uuid4().hex)
+            done = commit_result(number, made.files)  # before the commit: it may read footers
             self.commit_version(table, made)
-            return repair_result(commit_result(number, made.files), found.number, lost)
+            return repair_result(done, found.number, lost)
 
         return commit_loop(table.location, attempt)
 

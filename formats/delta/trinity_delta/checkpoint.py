@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -180,7 +179,7 @@ def write_checkpoint(
     version: int,
     removed_since_ms: int,
     names: Iterable[str],
-    appended_by_others: Mapping[str, int] = MappingProxyType({}),
+    appended_by_others: Mapping[str, int],
 ) -> None:
     """Write the checkpoint of a version, and the hint at it.
 

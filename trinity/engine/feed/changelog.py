@@ -89,8 +89,7 @@ def is_usable(stored: StoredChanges, definition: TableDefinition, mode: FeedMode
     """
     if not stored.files:
         return True
-    lacking = {c.identity for c in definition.visible} - {c.identity for c in stored.columns}
-    if restored and lacking:
+    if restored and not {c.identity for c in definition.visible} <= {c.identity for c in stored.columns}:
         return False
     return definition.keyed or not mode.recomputes(stored.columns, definition.visible)
 
