@@ -94,8 +94,9 @@ print(session.spark.sparkContext.master, session.spark.conf.get("spark.sql.shuff
 def test_the_command_of_the_page(cluster: Cluster, tmp_path: Path, with_packages: bool) -> None:
     job = tmp_path / "job.py"
     job.write_text(JOB)
-    [command] = re.findall(r"^spark-submit .*$", PAGE.read_text(), flags=re.MULTILINE)
-    words = command.replace("spark://master:7077", cluster.master).replace("job.py", str(job)).split()
+    [command] = re.findall(r"^spark-submit (?:.*\\\n)*.*$", PAGE.read_text(), flags=re.MULTILINE)
+    command = command.replace("\\\n", " ").replace("spark://master:7077", cluster.master).replace("job.py", str(job))
+    words = command.split()
     if not with_packages:
         at = words.index("--packages")
         words = [*words[:at], *words[at + 2 :]]

@@ -17,10 +17,8 @@ TIMES = 20
 
 
 @pytest.mark.parametrize("fmt", ["parquet", "iceberg", pytest.param("delta", marks=pytest.mark.full)])
-def test_l7_appends_race_drop_and_create(fmt: str, warehouse: Path, request: pytest.FixtureRequest) -> None:
+def test_l7_appends_race_drop_and_create(fmt: str, warehouse: Path) -> None:
     """Each table that is replaced stays whole, and so does the last one."""
-    if fmt == "delta":
-        request.getfixturevalue("spark")
     with trinity.connect(warehouse) as session:
         name = _make(session, fmt)
 
