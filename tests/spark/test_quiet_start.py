@@ -34,6 +34,31 @@ def test_spark_starts_without_a_word(tmp_path: Path) -> None:
     assert "a line of Java's" in lines
 
 
+JVM: Final = """
+import sys
+sys.stderr.write("WARNING: Using incubator modules: jdk.incubator.vector\\n" + "a line\\n" * 30_000)
+print("written", flush=True)
+sys.stdin.read()
+"""
+"""Stand-in for a JVM, which ends after its parent."""
+PARENT: Final = """
+import subprocess, sys
+from trinity.spark.quiet import without_start_lines
+with without_start_lines():
+    jvm = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+jvm.stdout.readline()
+"""
+"""Program that ends as soon as its JVM has written."""
+
+
+@pytest.mark.inner
+def test_the_last_lines_before_the_exit_are_shown() -> None:
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", PARENT, JVM], capture_output=True, text=True, check=True)
+        assert done.stderr.count("a line\n") == 30_000
+        assert "WARNING" not in done.stderr
+
+
 @pytest.mark.full
 def test_the_log_that_a_caller_asks_for_is_kept(tmp_path: Path) -> None:
     settings_file = tmp_path / "log4j2.properties"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import select
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +19,8 @@ _START: Final = re.compile(rb"WARNING: Using incubator modules: jdk\.incubator\.
 """A line of every start, which no option of Java suppresses."""
 _BEGINS: Final = b"WARNING: "
 _PIECE: Final = 65536
-
+_PATIENCE_S: Final = 5
+"""Time that the last lines may take at the exit."""
 _MOST: Final = 500
 """How many characters of a failed process's output an error shows."""
 
@@ -31,7 +34,10 @@ def without_start_lines() -> Iterator[None]:
         yield
         return
     reading, writing = os.pipe()
-    threading.Thread(target=_pass_on, args=(reading, screen), name="trinity-jvm-stderr", daemon=True).start()
+    ending, end = os.pipe()
+    thread = threading.Thread(target=_pass_on, args=(reading, screen, ending), name="trinity-jvm-stderr", daemon=True)
+    thread.start()
+    atexit.register(_finish, thread, ending, end)
     os.dup2(writing, 2)
     os.close(writing)
     try:
@@ -66,13 +72,26 @@ def _last_of(lines: IO[bytes]) -> str:
     return " ".join(" ".join(line for line in output if not line.startswith("\tat ")).split())[-_MOST:]
 
 
-def _pass_on(reading: int, screen: int) -> None:
-    """Copy from one file to another as data comes, without the lines of every start, until the last writer ends.
+def _finish(thread: threading.Thread, ending: int, end: int) -> None:
+    """Let a thread pass on what the JVM has written: the exit of the process stops daemon threads where they are."""
+    os.write(end, b".")
+    thread.join(_PATIENCE_S)
+    if not thread.is_alive():
+        os.close(ending)
+        os.close(end)
 
-    Only a line that may be a line of the start is held back until it is complete.
+
+def _pass_on(reading: int, screen: int, ending: int) -> None:
+    """Copy from one file to another as data comes, without the lines of every start.
+
+    It ends with the last writer, or, once ``ending`` has data, when there is nothing more to read. Only a line that may
+    be a line of the start is held back until it is complete.
     """
+    readable = select.poll()  # select() takes no file whose number is above 1023
+    for file in (reading, ending):
+        readable.register(file, select.POLLIN)
     begun = b""
-    while piece := os.read(reading, _PIECE):
+    while reading in dict(readable.poll()) and (piece := os.read(reading, _PIECE)):
         *lines, begun = (begun + piece).split(b"\n")
         shown = b"".join(line + b"\n" for line in lines if not _START.fullmatch(line))
         if not begun.startswith(_BEGINS) and not _BEGINS.startswith(begun):
