@@ -51,6 +51,29 @@ def test_rows_meet_their_constraints(stock: Table) -> None:
     assert shown(stock) == [(1, 5, "ab ", price), (2, None, "ab ", price), (3, 1, "cd ", price)]
 
 
+@pytest.mark.parametrize("condition", ["length(trim(name)) > 0", "(id / 2 >= 0.5) AND -- halves\n upper(name)<>'X'"])
+def test_a_condition_in_sql_is_kept_as_it_is_written(local: Session, local_fmt: str, condition: str) -> None:
+    name = f"{local_fmt}.default.named"
+    local.sql(f"CREATE TABLE {name} (id INT, name STRING, CONSTRAINT c CHECK ({condition} -- the end\n))")
+    local.sql(f"ALTER TABLE {name} ADD CONSTRAINT d CHECK ({condition})")
+    assert [check.expression for check in local.table(name).definition.checks] == [condition, condition]
+    local.sql(f"INSERT INTO {name} VALUES (1, 'a')")
+    with refused("CONSTRAINT_VIOLATION", "'c'"):
+        local.sql(f"INSERT INTO {name} VALUES (0, '')")
+
+
+@pytest.mark.parametrize("text", ["1 ;", "1; 2", ";"])
+def test_an_expression_has_no_semicolon(local: Session, local_fmt: str, text: str) -> None:
+    name = f"{local_fmt}.default.ended"
+    with refused("SYNTAX_ERROR", "ended", "no expression"):
+        local.create_table(name, [Column("id", "int", default=text)])
+    with refused("SYNTAX_ERROR", "ended", "no expression"):
+        local.create_table(name, [Column("id", "int")], checks={"c": f"id > {text}"})
+    table = local.create_table(name, [Column("id", "int")])
+    with refused("SYNTAX_ERROR"):
+        table.to_arrow(where=f"id = {text}")
+
+
 def test_a_row_that_deletes_its_key_is_not_checked(stock: Table) -> None:
     stock.upsert([{"id": 1, "quantity": 5}, {"id": 2, "quantity": 5}])
     stock.upsert({"id": 1, "ts": 2, "gone": True, "quantity": -7})

@@ -26,7 +26,7 @@ ESCAPED: Final = "escaped"
 """Mark in the ``meta`` of a literal with a backslash that sqlglot and Spark may read in two ways."""
 
 WRITTEN: Final = "written"
-"""Key in the ``meta`` of an expression of a SELECT list: its text."""
+"""Key in the ``meta`` of an expression of a SELECT list, or of the condition of a CHECK: its text."""
 
 _PARSE_ERRORS: Final = (SqlglotError, ValueError, LookupError, TypeError, AttributeError)
 """Errors that sqlglot raises for a text; its builders raise other ones for a wrong number of arguments, ``map(1)``."""
@@ -56,7 +56,7 @@ def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[
 
 
 class TrinitySpark(Spark):
-    """Spark's dialect, with positions of time travel clauses, texts of SELECT lists, and syntax that sqlglot lacks."""
+    """Spark's dialect, with positions of time travel clauses, texts of expressions, and syntax that sqlglot lacks."""
 
     class Tokenizer(Spark.Tokenizer):
         """Spark's tokenizer; since Spark 4 a doubled quote in a string stands for one quote."""
@@ -99,6 +99,14 @@ class TrinitySpark(Spark):
             found = self._parse_expression()
             if found is not None and first is not None:
                 found.meta[WRITTEN] = self.sql[first.start : self._prev.end + 1]
+            return found
+
+        def _parse_check_constraint(self) -> exp.CheckColumnConstraint | None:
+            first = self._index + 1  # behind the parenthesis
+            found = super()._parse_check_constraint()
+            if found is not None and found.this is not None:
+                end = self._index - (2 if found.args.get("enforced") else 1)
+                found.this.meta[WRITTEN] = self.sql[self._tokens[first].start : self._tokens[end - 1].end + 1]
             return found
 
         def _parse_version(self) -> exp.Version | None:
@@ -298,7 +306,10 @@ _CACHED_LENGTH: Final = 2_000
 @lru_cache(maxsize=256)
 @deep_recursion()
 def _cached_tree(text: str) -> exp.Expr:
-    return parse_tokens(exp.Condition, tokenize(text), text, "spark")
+    tokens = tokenize(text)
+    if any(token.token_type is TokenType.SEMICOLON for token in tokens):
+        raise TrinityError("SYNTAX_ERROR", "An expression has no semicolon.")  # Spark, which gets its text, refuses it
+    return parse_tokens(exp.Condition, tokens, text, "spark")
 
 
 def expression_or_none(text: str) -> exp.Expr | None:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OTHER: Final = object()
-_MARKS: Final = ("--", "/*", ";")
-"""Marks of comments and of further statements, which sqlglot would ignore."""
 
 
 def check_defaults(definition: TableDefinition, spark: Callable[[], SparkSession]) -> None:
@@ -108,8 +106,7 @@ def _value(column: Column, spark: Callable[[], SparkSession]) -> Any:
 @deep_recursion()
 def _known_value(column: Column) -> Any:
     """Return the value of a DEFAULT that this process evaluates; ``_OTHER`` for a DEFAULT that it leaves to Spark."""
-    text = column.default or "NULL"
-    tree = expression_or_none(text) if not any(mark in text for mark in _MARKS) else None
+    tree = expression_or_none(column.default or "NULL")
     if isinstance(tree, exp.Null):
         return None
     if isinstance(tree, exp.Literal) and tree.is_string and parse_type(column.type).is_text:

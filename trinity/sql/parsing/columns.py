@@ -12,6 +12,7 @@ from trinity.errors import TrinityError
 from trinity.messages import shown_value
 from trinity.spark.types import spark_type
 from trinity.spi import Column
+from trinity.syntax.parse import WRITTEN
 from trinity.syntax.translate import to_spark_text
 from trinity.syntax.types import type_text
 
@@ -52,6 +53,8 @@ class Elements:
 
 def read_check(condition: exp.Expr, columns: Iterable[Column], dialect: str) -> str:
     """Return the condition of a CHECK constraint in Spark SQL. Raise NOT_SUPPORTED if Spark SQL cannot express it."""
+    if dialect == "spark":
+        return str(condition.meta[WRITTEN])
     types = {c.name.lower(): spark_type(c.type) for c in columns}
     return to_spark_text(condition, dialect, lambda table: {}, lambda column: types.get(column.name.lower()))
 
