@@ -51,7 +51,6 @@ jvm.stdout.readline()
 """Program that ends as soon as its JVM has written."""
 
 
-@pytest.mark.inner
 def test_the_last_lines_before_the_exit_are_shown() -> None:
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", PARENT, JVM], capture_output=True, text=True, check=True)
