@@ -147,6 +147,46 @@ def test_nested_values(run: Run, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_columns_that_only_later_files_have_are_loaded(run: Run, rows: Rows, tmp_path: Path, ending: str) -> None:
+    (tmp_path / "both.csv").write_text("id,v,w\n1,a,x\n2,b,\n")
+    run("load", "parquet.default.t", "both.csv", "--key", "id")
+    run("export", "t", f"1.{ending}", "--where", "id = 2", "--columns", "id,v")
+    run("export", "t", f"2.{ending}", "--where", "id = 1")
+    for table in ("t", "new"):  # one that has the column, and one that is made
+        run("load", table, f"1.{ending}", f"2.{ending}")
+        found = rows("sql", f"SELECT id, v, w FROM {table} ORDER BY id")
+        assert found == [{"id": 1, "v": "a", "w": "x"}, {"id": 2, "v": "b", "w": None}]
+
+
+def test_json_is_read_as_the_types_of_the_table(run: Run, rows: Rows, tmp_path: Path) -> None:
+    columns = (
+        "id INT, price DECIMAL(8,2), day DATE, at TIMESTAMP, clock TIMESTAMP_NTZ, yes BOOLEAN, near DOUBLE, name STRING"
+    )
+    run("sql", f"CREATE TABLE t ({columns})")
+    (tmp_path / "a.jsonl").write_text(
+        '{"id": 1, "price": "1.5", "day": "2024-02-29", "at": "2024-07-01T12:00:00.5+05:00", "yes": true, "near": 2}\n'
+        '{"id": 2, "price": "-0.01", "clock": "2024-03-10 02:30:00.000001", "name": "2024-01-01"}\n'
+    )
+    run("load", "t", "a.jsonl")
+    run("export", "t", "b.jsonl")
+    run("sql", "CREATE TABLE again LIKE t")
+    run("load", "again", "b.jsonl")
+    for table in ("t", "again"):
+        assert rows("sql", f"SELECT * FROM {table} ORDER BY id") == [
+            {
+                "id": 1, "price": "1.50", "day": "2024-02-29", "at": "2024-07-01 07:00:00.500000+00:00", "clock": None,
+                "yes": True, "near": 2.0, "name": None,
+            },
+            {
+                "id": 2, "price": "-0.01", "day": None, "at": None, "clock": "2024-03-10 02:30:00.000001", "yes": None,
+                "near": None, "name": "2024-01-01",
+            },
+        ]  # fmt: skip
+    (tmp_path / "c.jsonl").write_text('{"id": 3, "price": 1.555}\n')
+    assert "1.555 requires scale 3" in usage_error("load", "t", "c.jsonl")
+
+
 def test_files_that_cannot_be_loaded(run: Run, rows: Rows, tmp_path: Path) -> None:
     (tmp_path / "good.csv").write_text("id,n\n1,1\n")
     run("load", "parquet.default.t", "good.csv", "--key", "id")

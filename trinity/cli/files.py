@@ -119,7 +119,10 @@ def _kind_of(file: Path) -> str:
 
 
 def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReader:
-    """Read files of one format, or folders of them. CSV and JSON values get the types of ``into``, if given."""
+    """Read files of one format, or folders of them: all the columns that one of them has.
+
+    CSV and JSON values get the types of ``into``, if given.
+    """
     from pyarrow import csv, dataset, json
 
     every = [file for given in files for file in _files_in(given)]
@@ -134,17 +137,47 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
             convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
         ),
-        "json": lambda: dataset.JsonFileFormat(
-            read_options=json.ReadOptions(block_size=_BLOCK_BYTES),
-            parse_options=json.ParseOptions(explicit_schema=types),
-        ),
+        "json": lambda: dataset.JsonFileFormat(read_options=json.ReadOptions(block_size=_BLOCK_BYTES)),
     }
     (kind,) = kinds
+    paths = [str(file) for file in every]
     try:
-        return dataset.dataset([str(file) for file in every], format=forms[kind]()).scanner().to_reader()
+        form = forms[kind]()
+        schema = _columns_of([dataset.dataset(path, format=form).schema for path in paths])
+        if kind != "json" or types is None:
+            return dataset.dataset(paths, schema=schema, format=form).scanner().to_reader()
+        wanted = _as_stored(schema, types)
+        return dataset.dataset(paths, schema=_as_written(wanted), format=form).scanner().to_reader().cast(wanted)
     except pa.ArrowInvalid as error:
         text = str(error).rpartition("input source ")[2]  # before that, Arrow's text repeats this message's beginning
         raise TrinityError("INVALID_ARGUMENTS", f"No rows can be read from {text}") from error
+
+
+def _columns_of(schemas: list[pa.Schema]) -> pa.Schema:
+    """Return the columns of several files, each with its type in the first file that has values of it."""
+    found: dict[str, pa.Field] = {}
+    for field in (field for schema in schemas for field in schema):
+        if field.name not in found or pa.types.is_null(found[field.name].type):
+            found[field.name] = field
+    return pa.schema(list(found.values()))
+
+
+def _as_stored(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
+    """Return the columns of JSON with the stored types, but for those that Arrow does not read from JSON's texts."""
+    types = {field.name.lower(): field.type for field in stored}
+    of_others = (pa.types.is_nested, pa.types.is_binary, pa.types.is_time)
+
+    def kept(field: pa.Field) -> pa.Field:
+        kind = types.get(field.name.lower(), field.type)
+        left = pa.types.is_nested(field.type) or any(is_other(kind) for is_other in of_others)
+        return field if left else field.with_type(kind)
+
+    return pa.schema(list(map(kept, schema)))
+
+
+def _as_written(wanted: pa.Schema) -> pa.Schema:
+    """Return columns of JSON with the types by which Arrow reads them: dates are texts, and are cast then."""
+    return pa.schema([f.with_type(pa.string()) if pa.types.is_date(f.type) else f for f in wanted])
 
 
 def _files_in(given: Path) -> list[Path]:
