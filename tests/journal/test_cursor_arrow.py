@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,30 @@ def test_parameters_have_names(db: dbapi.Connection) -> None:
 @given(st.text(st.sampled_from("\\'\"nt%_u0041ž\n\0")))
 def test_a_text_is_what_was_given(db: dbapi.Connection, text: str) -> None:
     assert db.execute("SELECT ? AS v, 'x' AS w", [text]).fetchone() == (text, "x")
+
+
+class State(str, Enum):
+    PAID = "paid"
+
+
+class Size(int, Enum):
+    SMALL = 7
+
+
+def test_an_enum_is_its_value(db: dbapi.Connection) -> None:
+    insert = "INSERT INTO k (id, v) VALUES (?, ?)"
+    db.execute(insert, (Size.SMALL, State.PAID))
+    db.cursor().executemany(insert, [(1, State.PAID), (2, "paid")])
+    assert db.execute("SELECT id, v FROM k WHERE v = ? ORDER BY id", [State.PAID]).fetchall() == [
+        (1, "paid"), (2, "paid"), (7, "paid")
+    ]  # fmt: skip
+
+
+def test_a_number_of_rows_is_not_negative(db: dbapi.Connection) -> None:
+    cursor = filled(db)
+    with pytest.raises(dbapi.ProgrammingError, match="fetchmany"):
+        cursor.fetchmany(-1)
+    assert (cursor.fetchmany(0), cursor.fetchmany(5)) == ([], ROWS)
 
 
 @pytest.mark.parametrize("versions", ["BIGINT"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import pty
 import select
@@ -63,6 +64,16 @@ def test_arrow_data(run: Callable[..., str], tmp_path: Path) -> None:
     rows = pa.ipc.open_stream(io.BytesIO(found.stdout_bytes)).read_all()
     assert rows.to_pylist() == [{"id": 1, "state": "new"}, {"id": 2, "state": "paid"}]
     assert rows.schema.field("id").type == pa.int32()
+
+
+@pytest.mark.parametrize("option", ["-e", "-f"])
+def test_only_a_line_feed_ends_a_line(run: Callable[..., str], tmp_path: Path, option: str) -> None:
+    text = "a\u2028b\x85c\x0cd\x1ce"
+    script = tmp_path / "script.sql"
+    script.write_text(f"SELECT '{text}' AS v;\nSELECT 1 AS n", encoding="utf-8")
+    given = script.read_text(encoding="utf-8") if option == "-e" else str(script)
+    shown = run("", option, given, "-o", "json")
+    assert [json.loads(line) for line in shown.split("\n")[:2]] == [[{"v": text}], [{"n": 1}]]
 
 
 def test_a_terminal_completes_and_remembers(run: Callable[..., str], tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def shell(
     try:
         if execute or file is not None:
             given = [*(execute or []), *([file.read_text(encoding="utf-8")] if file is not None else [])]
-            runner.run([line for text in given for line in [*text.splitlines(keepends=True), ";\n"]], stop=True)
+            runner.run([line for text in given for line in [*text.split("\n"), ";"]], stop=True)
         elif sys.stdin.isatty():
             interact(runner)
             return  # with 0: whoever types has seen what failed

@@ -266,7 +266,10 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
         """Return the next rows, by default :attr:`arraysize` of them."""
-        return list(itertools.islice(self._rows(), self.arraysize if size is None else size))
+        count = self.arraysize if size is None else size
+        if count < 0:
+            raise ProgrammingError("INVALID_ARGUMENTS", f"fetchmany() of {count} rows; give a number from 0.")
+        return list(itertools.islice(self._rows(), count))
 
     def fetchall(self) -> list[Row]:
         """Return all remaining rows."""

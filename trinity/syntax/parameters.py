@@ -226,13 +226,13 @@ def literal(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
-        return _integer(value)
+        return _integer(int(value))
     if isinstance(value, float):
         return f"CAST('{float(value)!r}' AS DOUBLE)"
     if isinstance(value, Decimal):
         return _decimal(value)
     if isinstance(value, (str, UUID)):
-        return _text(str(value))
+        return _text(text_of(value))
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"X'{bytes(value).hex()}'"
     if isinstance(value, dt.datetime):  # Spark makes TIMESTAMP_NTZ an instant of the session's zone if need be
@@ -243,6 +243,11 @@ def literal(value: Any) -> str:
     if isinstance(value, dt.time) and value.tzinfo is None:
         return f"TIME '{value.isoformat()}'"
     raise TrinityError("TYPE_MISMATCH", f"A parameter of type {type(value).__name__} has no counterpart in SQL.")
+
+
+def text_of(value: str | UUID) -> str:
+    """Return a value as text: of an Enum that is text, too, its value, and not what ``str`` prints of it."""
+    return str.__str__(value) if isinstance(value, str) else str(value)
 
 
 _DIGITS: Final = 38

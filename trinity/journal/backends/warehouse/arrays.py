@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trinity.errors import TrinityError
 from trinity.messages import shown_value
-from trinity.syntax.parameters import literal, to_python
+from trinity.syntax.parameters import literal, text_of, to_python
 from trinity.zones import zone_of
 
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
@@ -127,7 +127,7 @@ def _to_one_class(values: Sequence[Any], kind: str, parameter: int) -> list[Any]
         "integer": int,
         "double": lambda v: _double(v, parameter),
         "decimal": Decimal,
-        "text": str,
+        "text": text_of,
         "binary": bytes,
     }
     change = convert.get(kind, lambda v: v)
