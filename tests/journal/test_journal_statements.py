@@ -252,6 +252,66 @@ def test_parameters_and_literals_are_data(hr: dbapi.Connection, value: str) -> N
     assert rows(hr, "SELECT note FROM depts") == [(value * 2,)]
 
 
+EXPRESSIONS = [
+    "interval 'P1M', interval '1 day ago', interval '1 hour 2', interval '2' hour, interval '1 2' day to hour",
+    "date_part('dow', date '2024-01-01'), date_trunc(name, timestamp '2024-02-03'), date_part(name, now()) IS NULL",
+    "to_hex(deptno), log10(2.5::float8), mod(7, deptno), power(deptno, 2), deptno ^ 2 ^ 2, -2 ^ 2, pow(2, 3)",
+    "json_object('{a,1}'), json_object('{a,b}', '{1,2}'), json_extract_path('[5,6]'::json, '1')",
+    "char_length(name), substr(name, 2), btrim(name, 'd'), strpos(name, 'a'), ceiling(1.5), like(name, 'd%')",
+    "regexp_like(name, 'D', 'i'), starts_with(name, 'd'), reverse(name), translate(name, 'd', 'x'), now() IS NULL",
+    "current_time IS NULL, localtimestamp IS NULL, current_schema(), date('2024-01-01')",
+    "count(*) FILTER (WHERE deptno > 1), string_agg(DISTINCT name, ',' ORDER BY name), variance(deptno), every(true)",
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY deptno), max(name), array_agg(deptno ORDER BY deptno DESC)",
+    "CASE WHEN name LIKE 'm%' THEN hr.if(true, 1, 2) ELSE hr.nvl(1, 2) END",
+]  # fmt: skip
+"""What a parser of several dialects takes for functions of others, or for other types."""
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])
+@pytest.mark.parametrize("expressions", EXPRESSIONS)
+def test_expressions_are_sent_as_they_were_written(hr: dbapi.Connection, expressions: str) -> None:
+    hr.execute("CREATE FUNCTION hr.if(boolean, int, int) RETURNS int LANGUAGE sql AS 'SELECT 4'")
+    hr.execute("CREATE FUNCTION hr.nvl(int, int) RETURNS int LANGUAGE sql AS 'SELECT 5'")
+    hr.execute("CREATE TABLE hr.plain (deptno INT, name VARCHAR(10))")
+    found = []
+    for table in ("depts", "plain"):
+        hr.execute(f"INSERT INTO hr.{table} VALUES (1, 'month'), (2, 'day')")
+        cursor = hr.execute(f"SELECT {expressions} FROM hr.{table}")
+        found.append(([column[:2] for column in cursor.description or ()], sorted(cursor.fetchall(), key=repr)))
+    assert found[0] == found[1]
+    text = (
+        "DELETE FROM depts WHERE date '2024-01-10' + interval '5 days ago' < date '2024-01-07' AND to_hex(deptno) = '2'"
+    )
+    assert count(hr, text) == 1
+    assert rows(hr) == [(1, "month")]
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])
+@pytest.mark.parametrize("expression", ["@ deptno", "@ 1", "0x1F", "1_000", "0b11"])
+def test_what_would_be_read_as_something_else_is_refused(depts: dbapi.Connection, expression: str) -> None:
+    with pytest.raises(dbapi.NotSupportedError, match="not rewritten"):
+        depts.execute(f"SELECT {expression} AS n FROM depts WHERE deptno = ?", [2])
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_ordinary_rows_are_locked_whatever_their_columns_are_called(depts: dbapi.Connection) -> None:
+    depts.execute("CREATE TABLE hr.queue (id INT, depts INT)")
+    depts.execute("INSERT INTO hr.queue VALUES (1, 1), (2, 1)")
+    text = "SELECT id FROM hr.queue WHERE depts = 1 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"
+    assert rows(depts, text) == [(1,)]
+    assert rows(depts, f"SELECT count(*) FROM ({text}) AS q") == [(1,)]
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_default_is_the_value_of_a_generated_column(hr: dbapi.Connection) -> None:
+    hr.execute("ALTER TABLE emps ADD COLUMN twice NUMERIC GENERATED ALWAYS AS (salary * 2) STORED")
+    assert count(hr, "INSERT INTO emps VALUES (1, 2, 3, NULL, DEFAULT), (2, 2, 4, NULL, DEFAULT)") == 2
+    upsert = "INSERT INTO emps (empid, salary, twice) VALUES (2, 5, DEFAULT) ON CONFLICT (empid) DO NOTHING"
+    assert count(hr, upsert) == 0
+    assert count(hr, "UPDATE emps SET twice = DEFAULT, salary = 6 WHERE empid = 2") == 1
+    assert rows(hr, "SELECT empid, twice FROM emps ORDER BY 1") == [(1, 6), (2, 12)]
+
+
 def test_defaults_of_columns_that_a_query_leaves_out(hr: dbapi.Connection) -> None:
     hr.execute("ALTER TABLE emps ADD COLUMN more JSONB, ADD COLUMN note TEXT DEFAULT 'n'")
     for text in (

@@ -23,6 +23,8 @@ def assignments(nodes: Iterable[exp.Expr], table: JournalTable, dialect: str) ->
             column = table.visible_column(name)
             if column.name in found:
                 raise TrinityError("DUPLICATE_COLUMN_NAME", f"UPDATE {table} sets column '{name}' twice.")
+            if column.generated and trees.is_default(value):
+                continue
             if column.generated:
                 raise TrinityError("INVALID_ARGUMENTS", f"Column '{name}' of {table} is generated; it cannot be set.")
             found[column.name] = trees.default_of(column, dialect) if trees.is_default(value) else value.copy()
@@ -54,7 +56,8 @@ def _parts(value: exp.Expr, count: int, table: JournalTable) -> list[exp.Expr]:
     """Split ``(1, 2)``, ``ROW(1, 2)`` or a subquery of several columns into one expression for each column."""
     if isinstance(value, exp.Paren) and count == 1:
         return [value.this]
-    if isinstance(value, (exp.Tuple, exp.Anonymous)) and len(value.expressions) == count:
+    row = isinstance(value, exp.Tuple) or (isinstance(value, exp.Anonymous) and str(value.name).upper() == "ROW")
+    if row and len(value.expressions) == count:
         return list(value.expressions)
     query = value.this if isinstance(value, exp.Subquery) else value
     if isinstance(query, exp.Query):

@@ -60,23 +60,54 @@ def is_locked(table: JournalTable, key: Sequence[exp.Expr]) -> exp.Expr:
     return exp.paren(exp.or_(exp.Is(this=locked_keys(), expression=exp.Null()), among, copy=False), copy=False)
 
 
-_SAFE: Final = frozenset({
-    "abs", "ceil", "floor", "round", "trunc", "mod", "power", "sqrt", "lower", "upper", "trim", "btrim", "ltrim",
-    "rtrim", "left", "right", "length", "char_length", "substr", "substring", "replace", "concat", "concat_ws",
-    "lpad", "rpad", "position", "strpos", "split_part", "initcap", "reverse", "repeat", "md5", "coalesce",
-    "nullif", "greatest", "least", "row", "now", "to_char", "to_date", "to_timestamp", "to_number", "date_trunc",
-    "date_part", "extract", "age", "array_length", "cardinality", "unnest", "generate_series",
-    "jsonb_build_object", "jsonb_array_elements", "json_build_object", "jsonb_exists", "array_position", "any",
-    "all",
+_SCALARS: Final = frozenset({
+    "abs", "acos", "acosh", "age", "all", "any", "array_append", "array_cat", "array_length", "array_position",
+    "array_prepend", "array_remove", "array_to_string", "ascii", "asin", "asinh", "atan", "atan2", "atanh",
+    "bit_length", "btrim", "cardinality", "cbrt", "ceil", "ceiling", "char_length", "character_length", "chr",
+    "coalesce", "concat", "concat_ws", "convert", "cos", "cosh", "cot", "current_database", "current_schema",
+    "current_user", "date", "date_bin", "date_part", "date_trunc", "decode", "degrees", "div", "encode", "exp",
+    "extract", "factorial", "floor", "format", "get_bit", "greatest", "initcap", "json_build_object",
+    "json_extract_path", "json_extract_path_text", "json_object", "json_strip_nulls", "jsonb_build_object",
+    "jsonb_exists", "justify_days", "justify_hours", "justify_interval", "least", "left", "length", "ln", "log",
+    "log10", "lower", "lpad", "ltrim", "make_date", "make_interval", "make_time", "make_timestamp", "md5", "mod",
+    "normalize", "now", "nullif", "octet_length", "overlay", "pi", "position", "pow", "power", "radians",
+    "regexp_count", "regexp_instr", "regexp_like", "regexp_replace", "regexp_substr", "repeat", "replace",
+    "reverse", "right", "round", "row", "rpad", "rtrim", "session_user", "sha256", "sha384", "sha512", "sign",
+    "sin", "sinh", "split_part", "sqrt", "starts_with", "string_to_array", "strpos", "substr", "substring", "tan",
+    "tanh", "timezone", "to_char", "to_date", "to_hex", "to_number", "to_timestamp", "translate", "trim", "trunc",
+    "version", "width_bucket",
 })  # fmt: skip
-"""PostgreSQL's functions without a class in sqlglot whose result stays the same within a transaction."""
+"""PostgreSQL's functions of one row whose result stays the same within a transaction."""
+
+_OF_ROWS: Final = frozenset({
+    "array_agg", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "count", "covar_pop",
+    "covar_samp", "cume_dist", "dense_rank", "every", "first_value", "generate_series", "grouping", "json_agg",
+    "json_object_agg", "jsonb_agg", "jsonb_array_elements", "jsonb_object_agg", "lag", "last_value", "lead", "max",
+    "min", "mode", "nth_value", "ntile", "percent_rank", "percentile_cont", "percentile_disc", "rank", "regr_avgx",
+    "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
+    "row_number", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "unnest", "var_pop", "var_samp",
+    "variance",
+})  # fmt: skip
+"""PostgreSQL's aggregates, window functions, and functions that return rows, whose result stays the same, too."""
 
 
 def repeatable(part: exp.Expr) -> bool:
     """Return True when an expression's functions give the same result each time within a transaction."""
     for node in part.walk():
-        if isinstance(node, exp.Anonymous) and str(node.name).lower() not in _SAFE:
+        if isinstance(node, exp.Anonymous) and not _is_one_of(node, _SCALARS | _OF_ROWS):
             return False
-        if isinstance(node, (exp.Rand, exp.Randn, exp.Uuid, exp.TableSample, exp.DML)):
+        if isinstance(node, (exp.TableSample, exp.DML)):
             return False
     return True
+
+
+def is_of_one_row(part: exp.Expr) -> bool:
+    """Return True when an expression has a value for each row: it calls no aggregate, and nothing unknown."""
+    calls = part.find_all(exp.Anonymous)
+    return part.find(exp.Window) is None and all(_is_one_of(call, _SCALARS) for call in calls)
+
+
+def _is_one_of(call: exp.Anonymous, names: frozenset[str]) -> bool:
+    """Return True for a call of one of PostgreSQL's own functions; one in a schema may be somebody's own."""
+    schema = call.parent.this.name if isinstance(call.parent, exp.Dot) else "pg_catalog"
+    return str(schema) == "pg_catalog" and str(call.name).lower() in names

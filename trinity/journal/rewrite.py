@@ -14,7 +14,7 @@ from trinity.journal import tree_parts as trees
 from trinity.journal.binding import Bound, bind
 from trinity.journal.conflicts import insert_on_conflict
 from trinity.journal.inserts import insert
-from trinity.journal.locks import Lock
+from trinity.journal.locks import Lock, is_of_one_row
 from trinity.journal.merges import merge
 from trinity.journal.reading import live_rows
 from trinity.journal.refusals import check_unread, mentions, words_of
@@ -241,7 +241,7 @@ class _Statement:
             alias is not None and alias.args.get("columns")
         ):
             return
-        if any(e.find(exp.AggFunc, exp.Window, exp.Anonymous) for e in tree.expressions):
+        if not all(map(is_of_one_row, tree.expressions)):
             return
         table = self.scopes.find(source, hidden | _names(tree))
         if table is not None and table.columns:

@@ -17,16 +17,18 @@ _NOT_WITH: Final = ("joins", "laterals", "group", "having", "distinct", "limit",
 
 
 def with_row_locks(tree: exp.Query, scopes: Scopes, replace: Callable[[], None]) -> RewrittenChange | None:
-    """Rewrite a query with FOR UPDATE; None when it has none.
+    """Rewrite a query with FOR UPDATE; None when it has none, and for one of ordinary tables alone.
 
     Raises:
         TrinityError: NOT_SUPPORTED for NOWAIT, SKIP LOCKED, and more than one table.
     """
+    if not any(s.args.get("locks") for s in tree.find_all(exp.Select)):
+        return None
+    if not any(scopes.find(table) for table in tree.find_all(exp.Table)):
+        return None
     locks = tree.args.get("locks") or []
     if not locks:
-        if any(s.args.get("locks") for s in tree.find_all(exp.Select)):
-            raise _refused()
-        return None
+        raise _refused()
     source = tree.args["from_"].this if tree.args.get("from_") is not None else None
     simple = isinstance(tree, exp.Select) and isinstance(source, exp.Table) and not source.args.get("joins")
     if not simple or any(tree.args.get(k) for k in _NOT_WITH) or any(k.args.get("wait") is not None for k in locks):

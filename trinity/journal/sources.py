@@ -126,6 +126,7 @@ def _values(
     dialect: str,
     computed: Computed,
 ) -> InsertRows:
+    rows, columns = _without_generated(rows, columns)
     rest = _default_columns(columns, table, whole)
     built: list[exp.Expr] = []
     constant = True
@@ -144,6 +145,20 @@ def _values(
             values.append(trees.typed_for(plain, column))
         built.append(exp.Tuple(expressions=values))
     return InsertRows((*columns, *rest), exp.Values(expressions=built), constant)
+
+
+def _without_generated(
+    rows: Sequence[Sequence[exp.Expr]], columns: list[JournalColumn]
+) -> tuple[list[list[exp.Expr]], list[JournalColumn]]:
+    """Leave out the columns that the backend computes where all rows say DEFAULT; it refuses other values for them."""
+    stays = [
+        i
+        for i, column in enumerate(columns)
+        if not (column.generated and all(trees.is_default(row[i]) for row in rows if i < len(row)))
+    ]
+    return [[*(row[i] for i in stays if i < len(row)), *row[len(columns) :]] for row in rows], [
+        columns[i] for i in stays
+    ]
 
 
 def _query(

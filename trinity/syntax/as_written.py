@@ -1,14 +1,19 @@
-"""Spark's SQL, parsed to a tree that can be written as it was: functions, types and operators keep their spelling."""
+"""SQL parsed to a tree that can be written as it was: functions, types and operators keep their spelling."""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.parsers.spark import SparkParser
 
 from trinity.errors import TrinityError
@@ -41,13 +46,81 @@ class AsWritten(TrinitySpark):
         TYPE_MAPPING = {k: v for k, v in SparkGenerator.TYPE_MAPPING.items() if k not in _TYPES}  # noqa: RUF012
 
 
+_POSTGRES_SYNTAX: Final = frozenset({
+    "CAST", "EXTRACT", "JSON_OBJECTAGG", "JSON_TABLE", "JSON_VALUE", "NORMALIZE", "OVERLAY", "POSITION", "SUBSTRING",
+    "TRIM", "XMLELEMENT", "XMLTABLE",
+})  # fmt: skip
+"""PostgreSQL's functions with a grammar of their own."""
+
+
+def _json_object(parser: PostgresParser) -> exp.Expr:
+    """Parse ``json_object(keys, values)``, a function like others, or the constructor ``JSON_OBJECT(key: value)``."""
+    start = parser._index
+    arguments = parser._parse_csv(parser._parse_assignment)
+    if parser._curr is not None and parser._curr.token_type is TokenType.R_PAREN:
+        return exp.Anonymous(this="json_object", expressions=arguments)
+    parser._retreat(start)
+    found: exp.Expr = parser._parse_json_object(agg=False)
+    return found
+
+
+_UNITS: Final = frozenset({"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
+"""Words behind the text of an interval that say what its numbers are."""
+
+
+class AsWrittenPostgres(Postgres):
+    """PostgreSQL's dialect without functions known to sqlglot, which would write ``to_hex(a)`` as ``HEX(a)``."""
+
+    NORMALIZE_FUNCTIONS = False
+
+    class Parser(PostgresParser):
+        """The parser, which reads almost every function as an unknown name before parentheses."""
+
+        FUNCTIONS = {k: v for k, v in PostgresParser.FUNCTIONS.items() if k == "ARRAY"}  # noqa: RUF012
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            **{k: v for k, v in PostgresParser.FUNCTION_PARSERS.items() if k in _POSTGRES_SYNTAX},
+            "JSON_OBJECT": _json_object,
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            k: v for k, v in PostgresParser.NO_PAREN_FUNCTION_PARSERS.items() if k in ("ANY", "CASE", "VARIADIC")
+        }
+
+        def _parse_interval(
+            self, require_interval: bool = True, parse_function_unit: bool = True
+        ) -> exp.Add | exp.Interval | None:
+            """Parse an interval; one without a unit is a text, of which sqlglot would keep the first number alone."""
+            first, text, unit = self._curr, self._next, self._tokens[self._index + 2 : self._index + 3]
+            alone = not unit or unit[0].text.upper() not in _UNITS
+            if first is None or text is None or first.token_type is not TokenType.INTERVAL or not alone:
+                return super()._parse_interval(require_interval, parse_function_unit)
+            if text.token_type is not TokenType.STRING:
+                return super()._parse_interval(require_interval, parse_function_unit)
+            self._advance(2)
+            return exp.cast(exp.Literal.string(text.text), exp.DType.INTERVAL)  # type: ignore[return-value]
+
+    class Generator(PostgresGenerator):
+        """The generator, which writes a power as the operator that was read."""
+
+        MULTI_ARG_DISTINCT = True
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            **PostgresGenerator.TRANSFORMS,
+            exp.Pow: lambda self, power: self.binary(power, "^"),
+            exp.CurrentTime: lambda *_: "CURRENT_TIME",
+        }
+
+
+_AS_WRITTEN: Final[dict[str, type[Dialect]]] = {"spark": AsWritten, "postgres": AsWrittenPostgres}
+
+
 def as_written(dialect: str) -> str | type[Dialect]:
     """Return the dialect of sqlglot in which a text that is parsed and written again stays as it was."""
-    return AsWritten if dialect == "spark" else dialect
+    return _AS_WRITTEN.get(dialect, dialect)
 
 
 def parsed(text: str, dialect: str) -> exp.Expr:
     """Parse a statement, or an expression, in the dialect of :func:`as_written`. Raise SYNTAX_ERROR."""
+    if dialect == "postgres":
+        _check_misread(text)
     try:
         tree = sqlglot.parse_one(text, dialect=as_written(dialect))
     except ParseError as error:
@@ -57,6 +130,20 @@ def parsed(text: str, dialect: str) -> exp.Expr:
     except (SqlglotError, ValueError) as error:
         raise TrinityError("SYNTAX_ERROR", f"The statement cannot be parsed: {error}.") from error
     return tree
+
+
+def _check_misread(text: str) -> None:
+    """Refuse what sqlglot reads as something else: the operator ``@``, and numbers such as ``0x1F`` and ``1_000``."""
+    for token in tokenize(text, "postgres"):
+        what = ""
+        if token.token_type is TokenType.PARAMETER and token.text == "@":
+            what = "'@' before a value; write abs()"
+        elif token.token_type in (TokenType.HEX_STRING, TokenType.BIT_STRING) and text[token.start] == "0":
+            what = f"'{text[token.start : token.end + 1]}'; write the number by decimal digits"
+        elif token.token_type is TokenType.NUMBER and re.match(r"[^\W\d]", text[token.end + 1 : token.end + 2]):
+            what = f"'{text[token.start : token.end + 2]}…'; write the number by decimal digits"
+        if what:
+            raise TrinityError("NOT_SUPPORTED", f"Line {token.line}: what is not rewritten is {what}.")
 
 
 def tree_as_written(text: str, kind: type[exp.Expr] | None) -> exp.Expr:
