@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from trinity import Session, Table
+from trinity import Column, Session, Table
 from trinity.cli.main import app
 from trinity.cli.tail import follow, print_changes
 
@@ -41,6 +44,28 @@ def test_changes_are_printed_in_their_order(local: Session, local_fmt: str) -> N
         (1, "update_preimage", 1, "a"), (1, "update_postimage", 1, "z"), (1, "insert", 3, "c"),
         (2, "update_preimage", 2, "b"), (2, "update_postimage", 2, "y"),
     ]  # fmt: skip
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Set the time zone of this process."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_times_are_those_that_changes_prints(local: Session, warehouse: Path) -> None:
+    table = local.create_table("t", [Column("k", "int"), Column("at", "timestamp")], primary_key=["k"])
+    table.upsert([{"k": 1, "at": dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)}])
+    shown = [
+        CliRunner().invoke(app, [*command, "-w", str(warehouse), "--after", "0", "--engine", "local"]).stdout
+        for command in (["tail", "t", "--once", "-o", "json"], ["changes", "t", "--json"])
+    ]
+    assert json.loads(shown[0]) == json.loads(shown[1])
+    assert json.loads(shown[0])["at"] == "2024-01-01 12:00:00+00:00"
 
 
 @pytest.mark.parametrize("output", ["table", "json"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from trinity.cli.output import json_line, write_rows
+from trinity.cli.output import json_line, json_lines, write_rows
 from trinity.engine.feed.reader_position import ReaderPosition
 from trinity.syntax.quoting import quoted
 
@@ -67,13 +68,30 @@ def _in_order(table: Table, changes: Result) -> Result:
 
 def print_changes(changes: Result, to: TextIO, *, lines: bool) -> int:
     """Print changes, as a JSON object in each line or as tables, and return their number."""
+    if lines and changes.frame is None:
+        count = 0
+        for page in changes.to_reader():
+            to.writelines(json_lines(page))
+            to.flush()
+            count += len(page)
+        return count
+    return _print_rows(changes, to, lines=lines)
+
+
+def _print_rows(changes: Result, to: TextIO, *, lines: bool) -> int:
     count = 0
     rows = iter(changes.collect()) if changes.frame is None else changes.frame.toLocalIterator()
     while found := list(islice(rows, _ROWS_AT_ONCE)):
         count += len(found)
         if lines:
-            to.writelines(json_line(row.asDict(recursive=True)) for row in found)
+            instants = {field.name for field in changes.schema if getattr(field.type, "tz", None) is not None}
+            to.writelines(json_line(_with_zones(row.asDict(recursive=True), instants)) for row in found)
         else:
             write_rows(to, "table", changes.columns, found)
         to.flush()
     return count
+
+
+def _with_zones(row: dict[str, Any], instants: set[str]) -> dict[str, Any]:
+    """Return a row of Spark's with the zone of its instants, which are local times of this process there."""
+    return {name: value.astimezone(dt.UTC) if value and name in instants else value for name, value in row.items()}
