@@ -53,6 +53,24 @@ def test_create_alter_and_drop(hr: dbapi.Connection, postgres: psycopg.Connectio
     assert hr.execute("SELECT * FROM depts").fetchall() == [(1, "longer than ten", "x")]
 
 
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_what_is_not_there_may_be_altered_if_it_exists(hr: dbapi.Connection) -> None:
+    hr.execute("ALTER TABLE depts DROP COLUMN IF EXISTS nope, ADD COLUMN IF NOT EXISTS name TEXT")
+    hr.execute("DROP TABLE emps")
+    hr.execute("ALTER TABLE IF EXISTS emps ADD COLUMN a INT, DROP COLUMN b")
+    hr.commit()
+    with pytest.raises(dbapi.NotSupportedError, match="version column"):
+        hr.execute("ALTER TABLE depts DROP COLUMN IF EXISTS version_number")
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_ordinary_tables_are_altered_whatever_their_columns_are_called(hr: dbapi.Connection) -> None:
+    hr.execute("CREATE TABLE hr.other (id INT, depts INT)")
+    hr.execute("ALTER TABLE hr.other ALTER COLUMN depts SET NOT NULL")
+    with pytest.raises(dbapi.IntegrityError):
+        hr.execute("INSERT INTO hr.other VALUES (1, NULL)")
+
+
 def test_definitions_roll_back(hr: dbapi.Connection) -> None:
     hr.execute("ALTER TABLE depts ADD COLUMN extra INT")
     hr.rollback()

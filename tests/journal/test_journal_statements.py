@@ -287,7 +287,7 @@ def test_expressions_are_sent_as_they_were_written(hr: dbapi.Connection, express
 
 
 @pytest.mark.parametrize("versions", ["BIGINT"])
-@pytest.mark.parametrize("expression", ["@ deptno", "@ 1", "0x1F", "1_000", "0b11"])
+@pytest.mark.parametrize("expression", ["@ deptno", "@ 1", "0x1F", "1_000", "0b11", "'{1}'::int array"])
 def test_what_would_be_read_as_something_else_is_refused(depts: dbapi.Connection, expression: str) -> None:
     with pytest.raises(dbapi.NotSupportedError, match="not rewritten"):
         depts.execute(f"SELECT {expression} AS n FROM depts WHERE deptno = ?", [2])
@@ -392,6 +392,18 @@ def test_explain_shows_what_is_sent(depts: dbapi.Connection) -> None:
     assert depts.explain("SELECT * FROM hr.x") == ["SELECT * FROM hr.x"]
     assert "depts_journal" in str(rows(depts, "EXPLAIN SELECT * FROM depts"))
     assert len(rows(depts)) == 3
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_explain_of_a_change(depts: dbapi.Connection) -> None:
+    changes: list[tuple[str, list[Any]]] = [
+        ("EXPLAIN UPDATE depts SET name = ? WHERE deptno = ?", ["x", 1]),
+        ("EXPLAIN (COSTS OFF, FORMAT JSON) DELETE FROM depts USING x WHERE id = deptno", []),
+        ("EXPLAIN INSERT INTO depts (name) VALUES (?)", ["y"]),  # the key is the next value of a sequence
+    ]
+    for text, values in changes:
+        assert "depts_journal" in str(rows(depts, text, *values))
+    assert rows(depts) == [(1, "one"), (2, "two"), (3, "three")]
 
 
 def test_what_is_not_journalled_passes_unchanged(depts: dbapi.Connection) -> None:

@@ -206,8 +206,8 @@ def _check_named(node: exp.Expr, table: JournalTable) -> None:
 
 
 def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
-    target = tree.this
-    table = scopes.journalled(target) if isinstance(target, exp.Table) else None
+    target, find = tree.this, scopes.find if tree.args.get("exists") else scopes.journalled
+    table = find(target) if isinstance(target, exp.Table) else None
     if table is None:
         return tree
     fixed = {*table.key, table.version, table.subsequent}
@@ -233,7 +233,8 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
         named = trees.folded(name.this if isinstance(name, exp.Column) else name)
         if named in fixed:
             raise TrinityError("NOT_SUPPORTED", f"ALTER TABLE {table}: '{named}' is a key or version column.")
-        table.visible_column(named)
+        if table.columns and not (isinstance(action, exp.Drop) and action.args.get("exists")):
+            table.visible_column(named)
         if isinstance(action, exp.AlterColumn) and action.args.get("allow_null") is False:
             # sqlglot reads SET NOT NULL, and cannot write it
             name = trees.identifier(named).sql(dialect="postgres")

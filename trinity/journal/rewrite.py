@@ -102,12 +102,13 @@ def rewrite(sql: str, model: JournalModel, dialect: str = "postgres") -> Rewritt
         return plain
     tree = parsed(numbered.text, dialect)
     scopes = Scopes(model, dialect)
-    if (definition := ddl.rewrite_ddl(tree, scopes)) is not None:
-        bound = bind(definition, dialect)
-        found = Rewritten(bound.sql, bound.parameters, numbered.count, "ddl")
-    else:
-        found = _Statement(dialect, scopes, numbered.count).rewrite(tree)
-    return found if scopes.refers_to_model else plain  # the name was a column's, or another schema's table
+    definition = ddl.rewrite_ddl(tree, scopes)
+    if definition is None:
+        return _Statement(dialect, scopes, plain).rewrite(tree)
+    if not scopes.refers_to_model:  # the name was a column's, or another schema's table
+        return plain
+    bound = bind(definition, dialect)
+    return Rewritten(bound.sql, bound.parameters, numbered.count, "ddl")
 
 
 def _rewrite_explain(sql: str, numbered: Numbered, model: JournalModel, dialect: str) -> Rewritten:
@@ -139,12 +140,13 @@ _DML: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 class _Statement:
     """The rewriting of one query or data-modifying statement."""
 
-    def __init__(self, dialect: str, scopes: Scopes, count: int) -> None:
+    def __init__(self, dialect: str, scopes: Scopes, plain: Rewritten) -> None:
         self.dialect = dialect
         self.scopes = scopes
-        self.count = count
+        self.plain = plain
+        self.count = plain.count
         self.names = Names()
-        self.computed = Computed(count + 1)
+        self.computed = Computed(plain.count + 1)
         self.written: list[RewrittenChange] = []
 
     def rewrite(self, tree: exp.Expr) -> Rewritten:
@@ -249,6 +251,8 @@ class _Statement:
             tree.order_by(*order, copy=False)
 
     def _result(self, body: exp.Expr, counted: bool, found: RewrittenChange | None, changing: bool) -> Rewritten:
+        if not self.scopes.refers_to_model:  # the name was a column's, or another schema's table
+            return self.plain
         main = bind(body, self.dialect)
         values = exp.Values(expressions=[exp.Tuple(expressions=[v]) for v in self.computed.values])
         locks = tuple(self._lock(w.lock, changing) for w in self.written)

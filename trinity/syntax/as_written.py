@@ -133,8 +133,9 @@ def parsed(text: str, dialect: str) -> exp.Expr:
 
 
 def _check_misread(text: str) -> None:
-    """Refuse what sqlglot reads as something else: the operator ``@``, and numbers such as ``0x1F`` and ``1_000``."""
-    for token in tokenize(text, "postgres"):
+    """Refuse what sqlglot reads as something else: the operator ``@``, ``0x1F`` and ``1_000``, and ``INT ARRAY``."""
+    tokens = tokenize(text, "postgres")
+    for before, token, following in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
         what = ""
         if token.token_type is TokenType.PARAMETER and token.text == "@":
             what = "'@' before a value; write abs()"
@@ -142,6 +143,9 @@ def _check_misread(text: str) -> None:
             what = f"'{text[token.start : token.end + 1]}'; write the number by decimal digits"
         elif token.token_type is TokenType.NUMBER and re.match(r"[^\W\d]", text[token.end + 1 : token.end + 2]):
             what = f"'{text[token.start : token.end + 2]}…'; write the number by decimal digits"
+        elif token.token_type is TokenType.ARRAY and (following is None or following.text not in ("[", "(")):
+            named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.DOT)
+            what = "" if named else "ARRAY behind a type; write []"
         if what:
             raise TrinityError("NOT_SUPPORTED", f"Line {token.line}: what is not rewritten is {what}.")
 

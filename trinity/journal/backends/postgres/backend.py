@@ -90,7 +90,8 @@ class PostgresBackend:
             with self._one_transaction():
                 result = self._change(found, list(parameters))
         else:
-            result = self._run(found.sql, [parameters[i] for i in found.parameters], found)
+            known = dict(enumerate(parameters))  # EXPLAIN locks no keys, and computes none: NULL stands for them
+            result = self._run(found.sql, [known.get(i) for i in found.parameters], found)
         self._note_stale_catalog(found, sql)
         return result
 
