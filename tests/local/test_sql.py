@@ -216,6 +216,11 @@ def test_explain_names_the_executor(local: Session, bought: str) -> None:
         ("SELECT * FROM {t} TABLESAMPLE (10 ROWS)", "NOT_SUPPORTED", "only"),
         ("SET spark.sql.ansi.enabled = true", "NOT_SUPPORTED", "engine='local'"),
         ("SHOW FUNCTIONS", "NOT_SUPPORTED", "engine='local'"),
+        ("SELECT", "SYNTAX_ERROR", "missing"),
+        ("SELECT count(*) AS n FROM (SELECT FROM {t}) x", "SYNTAX_ERROR", "missing"),
+        ("DELETE FROM {t} WHERE NOT EXISTS (SELECT FROM {t})", "SYNTAX_ERROR", "missing"),
+        ("INSERT INTO {t} SET id = 1", "SYNTAX_ERROR", "no query"),
+        ("EXPLAIN", "SYNTAX_ERROR", "after EXPLAIN"),
     ],
 )
 def test_what_needs_spark_says_so(local: Session, bought: str, text: str, code: str, message: str) -> None:

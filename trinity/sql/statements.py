@@ -133,6 +133,8 @@ def _query(session: Session, statement: Statement) -> Rows:
 
 
 def _explain(session: Session, statement: Statement) -> Rows:
+    if len(statement.tokens) == 1:
+        raise TrinityError("SYNTAX_ERROR", "Nothing stands after EXPLAIN; write a query, or a change of rows.")
     changing = dml.row_change(statement.text, statement.dialect, query.explained(statement))
     if changing is not None:
         return dml.explain(session, changing)

@@ -55,6 +55,10 @@ def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[
     return read
 
 
+MISSING: Final = "something is missing after this word"
+"""Text of a syntax error for a clause without its expression."""
+
+
 class TrinitySpark(Spark):
     """Spark's dialect, with positions of time travel clauses, texts of expressions, and syntax that sqlglot lacks."""
 
@@ -92,7 +96,10 @@ class TrinitySpark(Spark):
         }
 
         def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
-            return self._parse_csv(self._parse_projection), None
+            found = self._parse_csv(self._parse_projection)
+            if not found:  # PostgreSQL has rows without columns, which Arrow data would forget
+                self.raise_error(MISSING, self._prev)
+            return found, None
 
         def _parse_projection(self) -> exp.Expr | None:
             first = self._curr
@@ -121,9 +128,6 @@ class TrinitySpark(Spark):
 
         EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
-
-MISSING: Final = "something is missing after this word"
-"""Text of a syntax error for a clause without its expression."""
 
 _DIALECTS: Final[dict[str, type[Dialect] | str]] = {
     "spark": TrinitySpark,

@@ -173,7 +173,8 @@ def _query_start(statement: Statement, node: exp.Insert) -> int:
     tokens, last = statement.tokens, target.parts[-1].meta["end"]
     at = next(i for i, t in enumerate(tokens) if t.start > last) if tokens[-1].start > last else len(tokens)
     if isinstance(node.this, exp.Schema):
-        at = next(i for i in range(at, len(tokens)) if tokens[i].token_type is TokenType.R_PAREN) + 1
+        ends = (i for i in range(at, len(tokens)) if tokens[i].token_type is TokenType.R_PAREN)
+        at = next(ends, len(tokens)) + 1  # without parentheses it is INSERT INTO t SET ...
     if node.args.get("by_name"):
         at += 2
     if node.args.get("where") is not None:
