@@ -85,7 +85,8 @@ def test_a_terminal_completes_and_remembers(run: Callable[..., str], tmp_path: P
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as shell:
         os.close(theirs)
         shown = _shown(terminal, "trinity> ")  # only then it takes single keys
-        os.write(terminal, b"sel\t id\nfrom delta.default.ord\t;\n!his\t\n!nothing\n\x04")
+        os.write(terminal, b"sel\t id\nfrom delta.default.ord\t;\n!his\t\n!nothing\n")
+        os.write(terminal, b"select 'a  -- b' as x, -- both\n1 as y;\n\x04")
         shown = shown + _shown(terminal)
         assert shell.wait(timeout=60) == 0, shown  # an error at a prompt was shown there
     os.close(terminal)
@@ -93,7 +94,7 @@ def test_a_terminal_completes_and_remembers(run: Callable[..., str], tmp_path: P
     assert "| 1  |" in shown
     assert "   1  select id from delta.default.orders" in shown
     kept = (tmp_path / "state/trinity/shell_history").read_text().splitlines()
-    assert kept == ["select id from delta.default.orders;", "!history", "!nothing"]
+    assert kept == ["select id from delta.default.orders;", "!history", "!nothing", "select 'a  -- b' as x, 1 as y;"]
 
 
 def _shown(terminal: int, until: str | None = None) -> str:

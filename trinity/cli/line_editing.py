@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Final
+
+from trinity.errors import ignoring
+from trinity.syntax.parse import tokenize
 
 KEYWORDS: Final = (
     "ALTER", "AND", "AS", "BETWEEN", "BY", "CASE", "CAST", "COLUMN", "CREATE", "DELETE", "DESC", "DESCRIBE",
@@ -50,7 +54,7 @@ def edited_lines(
         readline.read_history_file(file)
 
     def remember(statement: str) -> None:
-        readline.add_history(" ".join(statement.split()))
+        readline.add_history(_one_line(statement))
 
     try:
         yield _typed(prompt, forget), remember
@@ -59,6 +63,18 @@ def edited_lines(
             file.parent.mkdir(parents=True, exist_ok=True)
             readline.set_history_length(_HISTORY_LENGTH)
             readline.write_history_file(file)
+
+
+def _one_line(statement: str) -> str:
+    """Return a statement with a blank for each comment and line break between its words; its texts stay as they are."""
+    if "\n" not in statement:
+        return statement
+    with ignoring("SYNTAX_ERROR"):
+        tokens = tokenize(statement)
+        gaps = ["" if one.end + 1 == other.start else " " for one, other in pairwise(tokens)]
+        words = [statement[token.start : token.end + 1] for token in tokens]
+        return "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
+    return statement
 
 
 def _typed(prompt: Callable[[], str], forget: Callable[[], None]) -> Iterator[str]:
