@@ -254,3 +254,12 @@ def test_the_rows_of_a_journalled_table_are_sent_together(
     monkeypatch.setattr(backend, "_run", sending)
     hr.cursor().executemany("INSERT INTO depts VALUES (?, ?)", ROWS)
     assert len(sent) == 1
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_a_list_is_one_value_on_postgresql(hr: dbapi.Connection) -> None:
+    hr.execute("CREATE TABLE hr.plain (deptno SERIAL, name VARCHAR(10))")
+    for table in ("depts", "plain"):
+        hr.cursor().executemany(f"INSERT INTO hr.{table} (name) VALUES (?)", [(["a", "b"],), (["c", "d"],)])
+        found = hr.execute(f"SELECT deptno, name FROM hr.{table} ORDER BY deptno").fetchall()
+        assert found == [(1, "{a,b}"), (2, "{c,d}")]

@@ -79,8 +79,13 @@ def _columns(batch: Batch, table: JournalTable) -> list[JournalColumn] | None:
 
 
 def _of_same_class(values: Sequence[Any]) -> list[Any] | None:
-    """Return the values as a list that psycopg can turn into an array; None if their classes differ."""
+    """Return the values as a list that psycopg can turn into an array; None if their classes differ, and for lists.
+
+    An array of lists would have two dimensions, and unnest() a row for each item.
+    """
     classes = set(map(type, values)) - {type(None)}
+    if any(issubclass(found, (list, tuple)) for found in classes):
+        return None
     if classes == {int, Decimal}:
         return [v if v is None else Decimal(v) for v in values]
     return list(values) if len(classes) <= 1 else None
