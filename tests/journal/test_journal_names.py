@@ -107,3 +107,35 @@ def test_a_schema_that_has_another_name_on_the_backend(
     ]
     assert postgres.execute("SELECT count(*) FROM hr.depts_journal").fetchone() == (3,)
     assert postgres.execute("SELECT count(*) FROM hr.plain").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("versions", ["BIGINT"])
+def test_definitions_and_columns_use_the_other_name_too(
+    connect: Callable[..., dbapi.Connection], model: dict[str, Any], postgres: psycopg.Connection[Any]
+) -> None:
+    """The backend has a schema of the users' name as well, which no statement touches."""
+    model["defaultSchema"] = model["schemas"][0]["name"] = "people"
+    model["schemas"][0]["operand"]["jdbcSchema"] = "human"
+    postgres.execute("DROP SCHEMA IF EXISTS people, human CASCADE; CREATE SCHEMA people")
+    for name in ("plain", "rest"):
+        postgres.execute(f"CREATE TABLE people.{name} (id INT, z INT); INSERT INTO people.{name} VALUES (7, 7)")
+    other = connect(autocommit=True)
+    other.execute("CREATE SCHEMA people")
+    other.execute("CREATE TABLE people.plain (id INT, n INT)")
+    other.execute("CREATE TABLE people.rest (id INT)")
+    other.execute("INSERT INTO people.plain VALUES (1, 1), (2, 2)")
+    other.execute("INSERT INTO people.rest VALUES (1)")
+    assert rows(other, "SELECT people.plain.n, people.rest.* FROM people.plain JOIN people.rest USING (id)") == [(1, 1)]
+    assert count(other, "UPDATE people.plain SET n = 5 WHERE people.plain.id = 1") == 1
+    assert count(other, "DELETE FROM people.plain WHERE people.plain.id = 2") == 1
+    other.execute("ALTER TABLE people.plain ADD COLUMN z INT DEFAULT 3")
+    other.execute("CREATE INDEX by_n ON people.plain (n)")
+    other.execute("DROP INDEX people.by_n")
+    assert rows(other, "SELECT * FROM people.plain") == [(1, 5, 3)]
+    other.execute("TRUNCATE people.rest")
+    other.execute("DROP TABLE people.plain")
+    assert postgres.execute("SELECT count(*) FROM human.rest").fetchone() == (0,)
+    other.execute("DROP SCHEMA people CASCADE")
+    for name in ("plain", "rest"):
+        assert postgres.execute(f"SELECT id, z FROM people.{name}").fetchall() == [(7, 7)]
+    postgres.execute("DROP SCHEMA people CASCADE")

@@ -30,6 +30,9 @@ def _create(tree: exp.Create, scopes: Scopes) -> exp.Expr:
     kind = str(tree.args.get("kind")).upper()
     if kind == "INDEX":
         return _create_index(tree, scopes)
+    if kind == "SCHEMA":
+        scopes.renamed(tree.this)
+        return tree
     if kind not in ("TABLE", "VIEW"):
         raise TrinityError("NOT_SUPPORTED", f"CREATE {kind} that names a journalled table is not supported.")
     target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
@@ -186,6 +189,8 @@ def _create_index(tree: exp.Create, scopes: Scopes) -> exp.Expr:
     target = index.args.get("table")
     table = scopes.journalled(target) if isinstance(target, exp.Table) else None
     if table is None:
+        if isinstance(target, exp.Table):
+            scopes.renamed(target)
         return tree
     if tree.args.get("unique"):
         raise TrinityError(
@@ -209,6 +214,8 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
     target, find = tree.this, scopes.find if tree.args.get("exists") else scopes.journalled
     table = find(target) if isinstance(target, exp.Table) else None
     if table is None:
+        if isinstance(target, exp.Table):
+            scopes.renamed(target)
         return tree
     fixed = {*table.key, table.version, table.subsequent}
     for action in tree.args.get("actions") or []:
@@ -264,8 +271,10 @@ def _is_of_check(action: exp.Expr, table: JournalTable) -> bool:
 
 def _drop(tree: exp.Drop, scopes: Scopes) -> exp.Expr:
     for node in list(tree.args.get("tables") or []):
-        table = scopes.find(node) if isinstance(node, exp.Table) else None
-        if table is None:
+        if not isinstance(node, exp.Table):
+            continue
+        if (table := scopes.find(node)) is None:
+            scopes.renamed(node)
             continue
         if str(tree.args.get("kind")).upper() != "TABLE":
             raise TrinityError("NOT_SUPPORTED", f"{table} is a journalled table: DROP TABLE drops it.")
@@ -278,4 +287,6 @@ def _truncate(tree: exp.TruncateTable, scopes: Scopes) -> exp.Expr:
     for node in list(tree.expressions):
         if (table := scopes.journalled(node)) is not None:
             node.replace(trees.journal(table))
+        else:
+            scopes.renamed(node)
     return tree

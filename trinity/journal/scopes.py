@@ -57,7 +57,7 @@ class Scopes:
         while stack:
             node, names = stack.pop()
             if isinstance(node, exp.Table):
-                node = self._rename_schema(node) if node is target else self._replace_table(node, names)
+                node = self.renamed(node) if node is target else self._replace_table(node, names)
             elif isinstance(node, exp.Column):
                 self._unqualify(node)
             elif isinstance(node, exp.DML) and node is not root and not isinstance(node.parent, exp.When):
@@ -74,7 +74,7 @@ class Scopes:
     def _replace_table(self, table: exp.Table, hidden: frozenset[str]) -> exp.Expr:
         found = self.journalled(table, hidden)
         if found is None:
-            return self._rename_schema(table)
+            return self.renamed(table)
         for name, value in table.args.items():
             if value and name not in ("this", "db", "catalog", "alias", "version", *_CARRIED):
                 raise TrinityError("NOT_SUPPORTED", f"{name.upper()} on journalled table {found} is not supported.")
@@ -87,19 +87,19 @@ class Scopes:
         table.replace(inner)
         return inner
 
-    def _rename_schema(self, table: exp.Table) -> exp.Table:
-        """Rename the schema of an ordinary table to ``jdbcSchema`` where that differs."""
-        schema = table.args.get("db")
+    def renamed(self, node: exp.Expr) -> exp.Expr:
+        """Rename the schema of an ordinary table, or of its column, to ``jdbcSchema`` where that differs."""
+        schema = node.args.get("db")
         if isinstance(schema, exp.Identifier):
             name = self._meant_name(schema)
             backend = self._model.schemas.get(name, name)
             if backend != name:
-                table.set("db", trees.identifier(backend))
+                node.set("db", trees.identifier(backend))
                 self.refers_to_model = True
-        return table
+        return node
 
     def _unqualify(self, column: exp.Column) -> None:
-        """Shorten ``hr.depts.deptno`` to ``depts.deptno``, of the derived table."""
+        """Shorten ``hr.depts.deptno`` to ``depts.deptno``, of the derived table; rename the schema of other tables."""
         schema, table = column.args.get("db"), column.args.get("table")
         if (
             schema is not None
@@ -108,6 +108,7 @@ class Scopes:
         ):
             column.set("db", None)
             column.set("catalog", None)
+        self.renamed(column)
 
     def _children(self, node: exp.Expr, hidden: frozenset[str]) -> Iterator[tuple[exp.Expr, frozenset[str]]]:
         """Yield the nodes below, each with the CTE names in its scope."""
