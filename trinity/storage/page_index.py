@@ -28,6 +28,8 @@ _UNCOMPRESSED: Final = 0
 _PLAIN: Final = 0
 _WIDTHS: Final = {1: 4, 2: 8, 4: 4, 5: 8}
 """Physical type of numbers -> bytes of a value."""
+_NUMBERS: Final = (1, 2)
+"""Physical types of whole numbers: INT32 and INT64."""
 
 _MOST_FILES: Final = 256
 """Number of files whose indexes the process caches: an index of 200 pages and ten columns has some hundred KB."""
@@ -71,7 +73,8 @@ class ColumnPages:
     def statistics(self, kind: pa.DataType) -> Sequence[ColumnStats]:
         """Return the statistics of each page; without bounds for types whose bounds are not decoded here."""
         if kind not in self.cached_statistics:
-            self.cached_statistics[kind] = _statistics(self.bounds, kind, len(self.offsets))
+            numbers = of(self.meta, 1) in _NUMBERS
+            self.cached_statistics[kind] = _statistics(self.bounds, kind, len(self.offsets), numbers=numbers)
         return self.cached_statistics[kind]
 
 
@@ -156,11 +159,11 @@ def _end(schema: Sequence[Struct], at: int) -> int:
     return last
 
 
-def _statistics(data: bytes, kind: pa.DataType, pages: int) -> list[ColumnStats]:
+def _statistics(data: bytes, kind: pa.DataType, pages: int, *, numbers: bool) -> list[ColumnStats]:
     if not data:
         return [ColumnStats()] * pages
     index = read_struct(data)
-    lows, highs = (_values(of(index, number)[1], kind) for number in (2, 3))
+    lows, highs = ([_value(bound, kind, numbers=numbers) for bound in of(index, part)[1]] for part in (2, 3))
     nulls = of(index, 5, (0, [None] * pages))[1]
     empty = of(index, 1)[1]
     return [
@@ -169,20 +172,19 @@ def _statistics(data: bytes, kind: pa.DataType, pages: int) -> list[ColumnStats]
     ]
 
 
-def _values(data: Sequence[bytes], kind: pa.DataType) -> list[Any]:
-    return [_value(part, kind) for part in data]
+def _value(data: bytes, kind: pa.DataType, *, numbers: bool) -> Any:
+    """Return a bound as a Python value; None for types that are not decoded.
 
-
-def _value(data: bytes, kind: pa.DataType) -> Any:
-    """Return a bound as a Python value; None for types that are not decoded."""
+    ``numbers`` tells that the column is stored as whole numbers. Decimals that are stored as bytes are not decoded.
+    """
     try:
         if pa.types.is_string(kind):
             return data.decode()
         if pa.types.is_binary(kind):
             return data
-        if len(data) not in (4, 8):
+        if not numbers:
             return None
-        number = int.from_bytes(data, "little", signed=True)
+        number = int.from_bytes(data, "little", signed=not pa.types.is_unsigned_integer(kind))
         if pa.types.is_decimal(kind):
             return Decimal(number).scaleb(-kind.scale)
         if pa.types.is_date32(kind):
