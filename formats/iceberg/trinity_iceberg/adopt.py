@@ -26,7 +26,7 @@ from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.index import bad_data, open_index
 from trinity_iceberg.location_catalog import LocationCatalog
 from trinity_iceberg.metadata_files import Numbered
-from trinity_iceberg.schema import definition_of, read_schema, storage_schema
+from trinity_iceberg.schema import definition_of, field_with_default, read_schema, storage_schema
 
 WRITABLE: Final = 2
 """The newest format version that Trinity writes."""
@@ -89,9 +89,8 @@ def check_own_readable(
                 "map('delete-file-threshold', '1', 'remove-dangling-deletes', 'true')) there, and have its deletes "
                 "copy on write ('write.delete.mode', 'write.update.mode', 'write.merge.mode')",
             )
-    for field in schema.fields:
-        if field.initial_default is not None:
-            raise _refused(table, f"column '{field.name}' with a default value for older rows; drop it there")
+    if (path := field_with_default(schema)) is not None:
+        raise _refused(table, f"column '{path}' with a default value for older rows; drop it there")
     by_id = (read_schema(table.metadata, schema).metadata or {}).items() & READ_BY_ID.items()
     if by_id and TableProperties.DEFAULT_NAME_MAPPING in table.properties:
         raise _refused(table, f"files without field ids ('{TableProperties.DEFAULT_NAME_MAPPING}') and renamed columns")

@@ -21,7 +21,7 @@ from trinity.storage.s3 import HADOOP_S3
 from trinity.syntax.quoting import quoted
 from trinity_iceberg.adopt import WRITABLE
 from trinity_iceberg.deletes_of_others import why_not_applied
-from trinity_iceberg.schema import read_schema
+from trinity_iceberg.schema import field_with_default, read_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,9 +54,8 @@ class IcebergScan(NativeScan):
 
     @property
     def not_local(self) -> str | None:
-        for field in self._schema.fields:
-            if field.initial_default is not None:
-                return f"only Iceberg's own reader knows the default that older rows have in column '{field.name}'"
+        if (path := field_with_default(self._schema)) is not None:
+            return f"only Iceberg's own reader knows the default that older rows have in column '{path}'"
         mapping = self._loaded.name_mapping() if _maps_names(self._loaded) else None
         if mapping is not None and (self._storage.metadata or mapping != create_mapping_from_schema(self._schema)):
             return "only Iceberg's own reader finds renamed columns in files without field ids"

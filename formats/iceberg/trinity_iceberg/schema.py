@@ -356,6 +356,12 @@ def _fields_within(kind: it.IcebergType) -> tuple[it.NestedField, ...]:
     return kind.fields if isinstance(kind, it.StructType) else ()
 
 
+def field_with_default(schema: Schema) -> str | None:
+    """Return the path of a field, at any depth, that has a default in files which lack it; None without one."""
+    found = [number for number in schema.field_ids if schema.find_field(number).initial_default is not None]
+    return schema.find_column_name(min(found)) if found else None
+
+
 def _stored_as(kind: DataType) -> DataType:
     children = tuple(_stored_as(c) for c in kind.children)
     if kind.name in _STORED:
