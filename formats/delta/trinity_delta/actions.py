@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -250,12 +250,18 @@ def _partition_text(name: str, value: Any, definition: TableDefinition) -> str |
         return "true" if value else "false"
     if isinstance(value, Decimal):
         return f"{value:f}"
+    if isinstance(value, float):
+        return _JAVA_FLOATS.get(str(value), str(value))
     if isinstance(value, dt.datetime):
         # an instant is written with its zone, or readers would read it in their session's zone
         zone = "Z" if value.tzinfo is not None else ""
         clock = value.astimezone(dt.UTC).replace(tzinfo=None) if zone else value
         return clock.isoformat(sep="T" if zone else " ", timespec="microseconds") + zone
     return value.isoformat() if isinstance(value, dt.date) else str(value)
+
+
+_JAVA_FLOATS: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""Python's text of a float -> that of Java, which every reader knows."""
 
 
 def from_delta_partition(values: Mapping[str, str | None], definition: TableDefinition) -> dict[str, Any]:
@@ -275,12 +281,16 @@ def from_delta_partition(values: Mapping[str, str | None], definition: TableDefi
 def _partition_value(text: str | None, kind: DataType) -> Any:
     if text is None or (text == "" and not (kind.is_text or kind.name == "binary")):
         return None
-    if text == "":  # the protocol says NULL, Spark reads '': leave the value to the reader of the file
+    # the protocol says that '' is NULL, Spark reads ''; writers differ in how they escape bytes: leave these values to
+    # the reader of the file
+    if text == "" or kind.name == "binary":
         raise ValueError(text)
     if kind.name == "boolean":
         return text.lower() == "true"
     if kind.is_integer or kind.name == "time":  # TIME is stored as microseconds
         return int(text)
+    if kind.is_floating:
+        return float(text)
     if kind.name == "decimal":
         return Decimal(text)
     if kind.name == "date":
@@ -431,7 +441,9 @@ def _parsed(bound: Any, kind: DataType, upper: bool) -> Any:
     if kind.is_integer:
         return bound if isinstance(bound, int) else None
     if kind.name == "decimal":
-        return Decimal(bound) if isinstance(bound, int | Decimal) else None
+        if isinstance(bound, Decimal):
+            return _decimal_bound(bound, kind, upper=upper)
+        return Decimal(bound) if isinstance(bound, int) else None
     if kind.is_text:
         return str(bound)
     if kind.name == "date":
@@ -441,3 +453,19 @@ def _parsed(bound: Any, kind: DataType, upper: bool) -> Any:
         # other writers cut a maximum to milliseconds
         return value + _MILLISECOND - dt.timedelta(microseconds=1) if upper else value
     return None
+
+
+_EXACT_DIGITS: Final = 15
+"""Decimals of so many digits are exact as 64-bit floating-point numbers."""
+_FLOAT_DIGITS: Final = 17
+"""No text of a 64-bit floating-point number has more digits that count."""
+_EXACT: Final = Context(prec=100)
+
+
+def _decimal_bound(bound: Decimal, kind: DataType, *, upper: bool) -> Decimal:
+    """Return a bound of decimals. delta-rs writes it as a floating-point number: where it may be one, it is widened."""
+    digits = "".join(map(str, bound.as_tuple().digits)).strip("0")
+    if not digits or kind.arguments[0] <= _EXACT_DIGITS or len(digits) > _FLOAT_DIGITS:
+        return bound
+    margin = Decimal(1).scaleb(bound.adjusted() + 2 - _EXACT_DIGITS)  # some tens of units in the last place
+    return _EXACT.add(bound, margin) if upper else _EXACT.subtract(bound, margin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -93,10 +94,38 @@ def _read(store: ObjectStore, path: str) -> Checkpoint:
     kinds = [kind for kind in file.schema_arrow.names if kind != "remove"]
     if not kinds:
         return Checkpoint([], (file,))
-    table = file.read_row_groups(_groups(file), kinds)
+    table = _within_years(file.read_row_groups(_groups(file), kinds))
     filled = [pc.is_valid(column) for column in table.columns]
     rows = table.filter(reduce(pc.or_, filled)).to_pylist(maps_as_pydicts="strict")
     return Checkpoint(list(_whole(rows)), (file,))
+
+
+def _within_years(table: pa.Table) -> pa.Table:
+    """Return a checkpoint without typed statistics in years that Python does not have: they become unknown."""
+    at = table.schema.get_field_index("add")
+    if at < 0 or not any(name.endswith("_parsed") for name in (f.name for f in table.schema.field(at).type)):
+        return table
+    return table.set_column(at, "add", _known(table.column(at).combine_chunks()))
+
+
+def _known(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pa.types.is_struct(kind) and kind.num_fields:
+        parts = [_known(values.field(number)) for number in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=values.is_null())
+    if pa.types.is_date32(kind):
+        plain, first, last = values, _FIRST.date(), _LAST.date()
+    elif pa.types.is_timestamp(kind) and kind.unit != "ns":
+        plain, first, last = values.cast(pa.timestamp(kind.unit)), _FIRST, _LAST
+    else:
+        return values
+    within = pc.and_(pc.greater_equal(plain, pa.scalar(first, plain.type)), pc.less(plain, pa.scalar(last, plain.type)))
+    return pc.if_else(within, values, pa.scalar(None, kind))
+
+
+_FIRST: Final = dt.datetime(1, 1, 1)
+_LAST: Final = dt.datetime(9999, 12, 31)
+"""Exact in every unit; the bounds of the day itself become unknown as well."""
 
 
 def _whole(rows: Iterable[Mapping[str, Any]]) -> Iterator[Action]:

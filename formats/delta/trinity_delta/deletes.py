@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -69,7 +70,7 @@ class DeletionVector(Deletes):
 
     Attributes:
         kind: ``storageType`` in Delta's log: ``u`` by an id, ``p`` by a path, ``i`` in the log itself.
-        path_or_inline: ``pathOrInlineDv`` in Delta's log.
+        path_or_inline: ``pathOrInlineDv`` in Delta's log; a path is an escaped URI.
         size: bytes of the bitmap.
         offset: byte at which it begins in its file; None for one in the log.
         file: absolute path of its file; None for one in the log.
@@ -111,7 +112,7 @@ def deletion_vector(store: ObjectStore, vector: Mapping[str, Any]) -> DeletionVe
     if kind == _INLINE:
         return found
     if kind == _ABSOLUTE:
-        return replace(found, file=Location.of(path_or_inline).path)
+        return replace(found, file=str(Location.of(unquote(path_or_inline))))
     if kind != _RELATIVE or len(path_or_inline) < _ID_LENGTH:
         raise TrinityError(
             "BAD_DATA",

@@ -113,7 +113,12 @@ def check_writable(table: TableHandle, metadata: Mapping[str, Any], protocol: Ma
     _check_version(table, protocol, "minWriterVersion")
     if unknown := features - _WRITABLE - (set() if on_disk else {CONDITIONAL_PUT}):
         raise refused(table, f"the features {', '.join(sorted(unknown))}, which Trinity does not write")
-    for field in every_field(fields_of(metadata)):
+    fields, partitions = fields_of(metadata), {name.lower() for name in metadata["partitionColumns"]}
+    if texts := [f["name"] for f in fields if f["type"] == "binary" and f["name"].lower() in partitions]:
+        raise refused(
+            table, f"a partitioning by the binary column '{texts[0]}', whose values engines escape differently"
+        )
+    for field in every_field(fields):
         for key, what in _COMPUTED.items():
             if key in field["metadata"]:
                 raise refused(table, f"{what}, '{field['name']}', which Trinity does not compute or check")

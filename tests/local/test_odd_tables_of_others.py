@@ -1,0 +1,132 @@
+"""Tables of other engines that are odd, but legal by their format's specification: read as they are, or refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.support.delta_by_hand import CHECKPOINT, Log, vector_file
+from tests.support.others import pyiceberg
+from tests.support.refusals import refused
+from trinity import Session
+
+NAN: Final = float("nan")
+IDS: Final = pa.schema([("id", pa.int64())])
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_delta_partitions_of_floats(local: Session, tmp_path: Path, kind: pa.DataType) -> None:
+    rows = pa.table({"id": [1, 2, 3, 4, 5], "p": pa.array([0.5, NAN, -0.0, None, float("-inf")], kind)})
+    write_deltalake(tmp_path / "theirs", rows, partition_by=["p"])
+    table = local.register("theirs", "delta", tmp_path / "theirs")
+    assert repr(table.to_arrow().sort_by("id").to_pylist()) == repr(rows.to_pylist())
+    assert sorted(row.id for row in local.sql("SELECT id FROM theirs WHERE p > 0.1").collect()) == [1, 2]
+    table.append(rows.set_column(0, "id", pa.array([6, 7, 8, 9, 10])))
+    theirs = DeltaTable(tmp_path / "theirs").to_pyarrow_table().sort_by("id")
+    assert repr(table.to_arrow().sort_by("id").to_pylist()) == repr(theirs.to_pylist())
+    assert theirs["p"].slice(5).to_pylist()[3:] == [None, float("-inf")]
+
+
+def test_delta_partitions_of_bytes_are_left_to_their_engine(local: Session, tmp_path: Path) -> None:
+    log = Log.of(tmp_path / "theirs", pa.schema([("id", pa.int64()), ("p", pa.binary())]), partition_by=["p"])
+    log.append(pa.table({"id": [1]}), "1.parquet", partitionValues={"p": "\\u0061"})
+    table = local.register("theirs", "delta", tmp_path / "theirs")
+    with refused("NOT_SUPPORTED", "needs Spark", "partition column (p)"):
+        table.to_arrow()
+    with refused("NOT_SUPPORTED", "binary column 'p'"):
+        table.append(pa.table({"id": [2], "p": [b"a"]}))
+    assert len(DeltaTable(tmp_path / "theirs").file_uris()) == 1
+
+
+def test_delta_bounds_that_are_rounded(local: Session, tmp_path: Path) -> None:
+    """delta-rs writes bounds of decimals as floating-point numbers: rows outside of them are found nevertheless."""
+    values = [Decimal(text) for text in ("12345678901234567890.123456", "-0.000007", "99999999999999.999999")]
+    for value in values:
+        write_deltalake(tmp_path / "theirs", pa.table({"d": pa.array([value], pa.decimal128(38, 6))}), mode="append")
+    table = local.register("theirs", "delta", tmp_path / "theirs")
+    for value in (*values, *(-value for value in values)):
+        assert table.to_arrow(where=f"d = {value:f}").num_rows == (value in values)
+        assert table.to_arrow(where=f"d <= {value:f}").num_rows == sum(other <= value for other in values)
+        assert table.to_arrow(where=f"d >= {value:f}").num_rows == sum(other >= value for other in values)
+
+
+def test_delta_vectors_by_uri(local: Session, tmp_path: Path) -> None:
+    folder = tmp_path / "of 100%"
+    log = Log.of(folder, IDS, readers=["deletionVectors"])
+    vector = vector_file(folder, [1])
+    [file] = folder.glob("*.bin")
+    log.append(pa.table({"id": [1, 2]}), "1.parquet", deletionVector={**vector, "storageType": "p", **_at(file)})
+    assert local.register("theirs", "delta", folder).to_arrow()["id"].to_pylist() == [1]
+
+
+def _at(file: Path) -> dict[str, str]:
+    return {"pathOrInlineDv": file.as_uri()}
+
+
+def test_delta_checkpoint_with_late_years(local: Session, tmp_path: Path) -> None:
+    """Typed bounds in years that Python does not have do not keep anybody from reading the log."""
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us")), ("day", pa.date32())])
+    log = Log.of(tmp_path / "theirs", schema, readers=["timestampNtz"])
+    rows = pa.table({"id": [1], "at": [dt.datetime(2020, 1, 1)], "day": [dt.date(2020, 1, 1)]}, schema)
+    log.append(rows, "1.parquet", stats=None)
+    bounds = pa.struct([("id", pa.int64()), ("at", pa.timestamp("us")), ("day", pa.date32())])
+    parsed = pa.struct([("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds)])
+    add = pa.field("add", pa.struct([*CHECKPOINT.field("add").type, ("stats_parsed", parsed)]))
+    late = pa.scalar({"id": 1, "at": 1 << 60, "day": 1 << 30}, pa.struct([(f.name, pa.int64()) for f in bounds]))
+    typed = pa.scalar({"numRecords": 1, "minValues": late.as_py(), "maxValues": late.as_py()}, _as_numbers(parsed))
+    actions = [{"add": {**a["add"], "stats_parsed": typed.as_py()}} if "add" in a else a for a in log.rows()]
+    whole = CHECKPOINT.set(CHECKPOINT.get_field_index("add"), add)
+    log.classic(pa.schema([f.with_type(_as_numbers(f.type)) if f.name == "add" else f for f in whole]), actions)
+    path = log.name("checkpoint.parquet")
+    pq.write_table(pq.read_table(path).cast(whole), path)
+    log.commit()
+    log.forget(log.version)
+    table = local.register("theirs", "delta", tmp_path / "theirs")
+    assert table.to_arrow(where="id = 1 AND at < TIMESTAMP_NTZ '2021-01-01 00:00:00'").num_rows == 1
+    assert table.to_arrow(where="id = 2").num_rows == 0
+
+
+def _as_numbers(kind: pa.DataType) -> pa.DataType:
+    """Return a type with whole numbers instead of dates and times."""
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_as_numbers(f.type)) for f in kind])
+    return pa.int32() if pa.types.is_date(kind) else pa.int64() if pa.types.is_timestamp(kind) else kind
+
+
+def test_iceberg_defaults_within_columns(local: Session, tmp_path: Path) -> None:
+    """Files that lack a field have its default, which this process does not know: it reads no NULL there."""
+    folder = tmp_path / "theirs"
+    pyiceberg(folder, pa.table({"s": pa.array([{"a": 1}], pa.struct([("a", pa.int64())]))}))
+    newest = max((folder / "metadata").glob("*.metadata.json"))
+    metadata: dict[str, Any] = json.loads(newest.read_text())
+    field = {"id": 9, "name": "b", "required": False, "type": "long", "initial-default": 7, "write-default": 7}
+    [schema] = metadata["schemas"]
+    schema["fields"][0]["type"]["fields"].append(field)
+    rows = {"first-row-id": 0, "added-rows": 1}
+    metadata |= {"format-version": 3, "last-column-id": 9, "next-row-id": 1}
+    metadata["snapshots"] = [{**snapshot, **rows} for snapshot in metadata["snapshots"]]
+    newest.write_text(json.dumps(metadata))
+    table = local.register("theirs", "iceberg", folder)
+    with refused("NOT_SUPPORTED", "default", "'s.b'"):
+        table.to_arrow()
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(7, 1), pa.decimal128(9, 1), pa.decimal128(18, 1), pa.uint32()], ids=str)
+def test_bounds_of_pages_are_in_the_form_of_their_column(local: Session, tmp_path: Path, kind: pa.DataType) -> None:
+    """Decimals of others may be stored as bytes, the highest first, and numbers may have no sign."""
+    step = 1 << 17 if pa.types.is_integer(kind) else Decimal("0.7")
+    values = [number * step for number in range(20_000)]
+    (tmp_path / "theirs").mkdir()
+    small = {"write_page_index": True, "data_page_size": 1024, "write_batch_size": 128, "use_dictionary": False}
+    pq.write_table(pa.table({"n": pa.array(values, kind)}), tmp_path / "theirs" / "1.parquet", **small)
+    table = local.register("theirs", "parquet", tmp_path / "theirs")
+    for value in values[:: 20_000 // 7]:
+        assert table.to_arrow(where=f"n = {value}")["n"].to_pylist() == [value]
