@@ -46,6 +46,48 @@ def test_delta_partitions_of_bytes_are_left_to_their_engine(local: Session, tmp_
     assert len(DeltaTable(tmp_path / "theirs").file_uris()) == 1
 
 
+def test_delta_partitions_that_were_widened(local: Session, tmp_path: Path) -> None:
+    """Values of older files have the type that the column has now, in tables of others and in Trinity's own."""
+    days = [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]
+    write_deltalake(tmp_path / "theirs", pa.table({"id": [1, 2], "p": days}), partition_by=["p"])
+    theirs = local.register("theirs", "delta", tmp_path / "theirs")
+    local.sql("CREATE TABLE delta.default.ours (id BIGINT, p DATE) PARTITIONED BY (p)")
+    ours = local.table("delta.default.ours")
+    ours.append(pa.table({"id": [1, 2], "p": days}))
+    moments = [dt.datetime.combine(day, dt.time()) for day in days]
+    for table in (theirs, ours):
+        assert sorted(table.to_arrow()["p"].to_pylist()) == days
+        _widen(Path(table.location), "p", "timestamp_ntz")
+        assert sorted(table.to_arrow()["p"].to_pylist()) == moments
+        assert table.to_arrow(where="p = TIMESTAMP_NTZ '2021-01-01 00:00:00'")["id"].to_pylist() == [2]
+        table.append(pa.table({"id": [3], "p": moments[1:]}))
+        assert sorted(table.to_arrow()["p"].to_pylist()) == [*moments, moments[1]]
+    assert local.sql("DELETE FROM delta.default.ours WHERE p > TIMESTAMP_NTZ '2020-06-01 00:00:00'").first()[0] == 2
+    assert ours.to_arrow()["id"].to_pylist() == [1]
+
+
+def _widen(folder: Path, name: str, wider: str) -> None:
+    """Widen a column, as Spark's ALTER TABLE does."""
+    commits = sorted((folder / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
+    [protocol, *_] = [action["protocol"] for action in actions if "protocol" in action]
+    metadata = [action["metaData"] for action in actions if "metaData" in action][-1]
+    features = {"typeWidening", "timestampNtz"}
+    protocol |= {"minReaderVersion": 3, "minWriterVersion": 7}
+    for key in ("readerFeatures", "writerFeatures"):
+        protocol[key] = sorted({*protocol.get(key, ()), *features})
+    schema = json.loads(metadata["schemaString"])
+    for field in schema["fields"]:
+        if field["name"] == name:
+            field["metadata"]["delta.typeChanges"] = [{"fromType": field["type"], "toType": wider}]
+            field["type"] = wider
+    metadata["schemaString"] = json.dumps(schema)
+    now = int(dt.datetime.now().timestamp() * 1000) + 1000
+    info = {"timestamp": now, "inCommitTimestamp": now, "operation": "CHANGE COLUMN"}
+    lines = map(json.dumps, ({"commitInfo": info}, {"protocol": protocol}, {"metaData": metadata}))
+    (folder / "_delta_log" / f"{len(commits):020d}.json").write_text("\n".join(lines))
+
+
 def test_delta_bounds_that_are_rounded(local: Session, tmp_path: Path) -> None:
     """delta-rs writes bounds of decimals as floating-point numbers: rows outside of them are found nevertheless."""
     values = [Decimal(text) for text in ("12345678901234567890.123456", "-0.000007", "99999999999999.999999")]

@@ -278,6 +278,11 @@ def from_delta_partition(values: Mapping[str, str | None], definition: TableDefi
     return found
 
 
+def with_partition_types(file: DataFile, definition: TableDefinition) -> DataFile:
+    """Return a file with its partition values in the types that the columns have now."""
+    return replace(file, partition=from_delta_partition(_to_delta_partition(file.partition, definition), definition))
+
+
 def _partition_value(text: str | None, kind: DataType) -> Any:
     if text is None or (text == "" and not (kind.is_text or kind.name == "binary")):
         return None

@@ -34,6 +34,7 @@ from trinity_delta.actions import (
     from_delta_partition,
     is_restore,
     sidecar_list,
+    with_partition_types,
 )
 from trinity_delta.adopt import CLUSTERING, adopted, clustered_by, is_own, on_record
 from trinity_delta.damaged_log import damaged
@@ -167,7 +168,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     """
     found = by_kind(actions)
     what, store = _without_files(table, state, found, version), ObjectStore(table.location)
-    files, adds = (dict(state.files), dict(state.added)) if state else ({}, {})
+    files, adds = (_files_under(state, what.definition), dict(state.added)) if state else ({}, {})
     # a RESTORE, like a version that is rebuilt from a checkpoint, adds files of many commits at once (`restored.py`)
     gathered = state is None or is_restore([{"commitInfo": info} for info in found.get("commitInfo", ())])
     if what.definition.external:
@@ -202,6 +203,17 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
             **_in_force(state, what, found, files),
         },
     )
+
+
+def _files_under(state: State, definition: TableDefinition) -> dict[str, DataFile]:
+    """Return the files of a state, with partition values in the types of a definition, which may have wider ones."""
+    if definition is state.definition or _partition_types(definition) == _partition_types(state.definition):
+        return dict(state.files)
+    return {path: with_partition_types(file, definition) for path, file in state.files.items()}
+
+
+def _partition_types(definition: TableDefinition) -> list[str]:
+    return [definition.column(name).type for name in definition.partition_columns]
 
 
 def allows_domains(definition: TableDefinition, protocol: Mapping[str, Any]) -> bool:
