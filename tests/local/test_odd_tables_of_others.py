@@ -161,14 +161,37 @@ def test_iceberg_defaults_within_columns(local: Session, tmp_path: Path) -> None
         table.to_arrow()
 
 
+def _write_pages(folder: Path, rows: pa.Table, **options: Any) -> None:
+    """Write a file of many pages, with an index by which single pages are read."""
+    folder.mkdir()
+    small = {"write_page_index": True, "data_page_size": 1024, "write_batch_size": 128, "use_dictionary": False}
+    pq.write_table(rows, folder / "1.parquet", **small, **options)
+
+
 @pytest.mark.parametrize("kind", [pa.decimal128(7, 1), pa.decimal128(9, 1), pa.decimal128(18, 1), pa.uint32()], ids=str)
 def test_bounds_of_pages_are_in_the_form_of_their_column(local: Session, tmp_path: Path, kind: pa.DataType) -> None:
     """Decimals of others may be stored as bytes, the highest first, and numbers may have no sign."""
     step = 1 << 17 if pa.types.is_integer(kind) else Decimal("0.7")
     values = [number * step for number in range(20_000)]
-    (tmp_path / "theirs").mkdir()
-    small = {"write_page_index": True, "data_page_size": 1024, "write_batch_size": 128, "use_dictionary": False}
-    pq.write_table(pa.table({"n": pa.array(values, kind)}), tmp_path / "theirs" / "1.parquet", **small)
+    _write_pages(tmp_path / "theirs", pa.table({"n": pa.array(values, kind)}))
     table = local.register("theirs", "parquet", tmp_path / "theirs")
     for value in values[:: 20_000 // 7]:
         assert table.to_arrow(where=f"n = {value}")["n"].to_pylist() == [value]
+
+
+def test_pages_of_old_times(local: Session, tmp_path: Path) -> None:
+    """Times in 96 bits read the same by page, also in years that nanoseconds of 64 bits do not reach."""
+    times = [dt.datetime(year, 12, 31, 23, 59, 59, 999999, dt.UTC) for year in (1, 1600, 2024, 9999)]
+    rows = pa.table({"id": range(20_000), "at": pa.array(times * 5000, pa.timestamp("us", "UTC"))})
+    _write_pages(tmp_path / "theirs", rows, use_deprecated_int96_timestamps=True)
+    table = local.register("theirs", "parquet", tmp_path / "theirs")
+    for number, time in enumerate(times, 1000):
+        assert table.to_arrow(where=f"id = {number}")["at"].to_pylist() == [time]
+
+
+def test_pages_of_the_julian_calendar_are_left_to_spark(local: Session, tmp_path: Path) -> None:
+    rows = pa.table({"id": range(20_000), "day": pa.array([dt.date(1500, 1, 1)] * 20_000)})
+    _write_pages(tmp_path / "theirs", rows.replace_schema_metadata({"org.apache.spark.legacyDateTime": ""}))
+    table = local.register("theirs", "parquet", tmp_path / "theirs")
+    with refused("NOT_SUPPORTED", "'day'", "1582-10-15"):
+        table.to_arrow(where="id = 5")

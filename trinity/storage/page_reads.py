@@ -99,7 +99,7 @@ def _plain_values(file: Any, column: ColumnPages, width: int, all_rows: int, row
 
 
 def _decoded(data: pa.Buffer) -> pa.Array:
-    with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as file:
+    with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, coerce_int96_timestamp_unit="us") as file:
         found = file.read(use_threads=False).column(0)
     return found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
 

@@ -138,9 +138,10 @@ def stored_row_groups(
     """
     with open_parquet(path) as file:
         footer = file.metadata
+        few = footer.num_columns * footer.num_row_groups <= _MOST_CHUNKS
         for group in wanted(footer):
             first = sum(footer.row_group(before).num_rows for before in range(group))
-            if rows_wanted is not None and footer.num_columns * footer.num_row_groups <= _MOST_CHUNKS:
+            if rows_wanted is not None and few and not _is_julian(footer):  # whose days are checked as pages are read
                 paged = paged_groups(path)[group]
                 rows = rows_wanted(file.schema_arrow, paged, first)
                 found = None if rows is None else rows_of_pages(path, file.schema_arrow, storage, paged, rows)
