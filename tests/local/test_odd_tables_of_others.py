@@ -163,7 +163,7 @@ def test_iceberg_defaults_within_columns(local: Session, tmp_path: Path) -> None
 
 def _write_pages(folder: Path, rows: pa.Table, **options: Any) -> None:
     """Write a file of many pages, with an index by which single pages are read."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     small = {"write_page_index": True, "data_page_size": 1024, "write_batch_size": 128, "use_dictionary": False}
     pq.write_table(rows, folder / "1.parquet", **small, **options)
 
@@ -195,3 +195,17 @@ def test_pages_of_the_julian_calendar_are_left_to_spark(local: Session, tmp_path
     table = local.register("theirs", "parquet", tmp_path / "theirs")
     with refused("NOT_SUPPORTED", "'day'", "1582-10-15"):
         table.to_arrow(where="id = 5")
+
+
+def test_pages_of_a_file_that_was_replaced(local: Session, tmp_path: Path) -> None:
+    """Another engine puts another file under the same name: its pages are elsewhere."""
+    folder = tmp_path / "theirs"
+    _write_pages(folder, pa.table({"id": range(20_000), "v": range(20_000)}), compression="none")
+    tables = [
+        local.register("plain", "parquet", folder),
+        local.register("keyed", "parquet", folder, {"primary-key": "id"}),
+    ]
+    for ids in (range(20_000), range(10_000, 0, -1), range(30_000)):
+        _write_pages(folder, pa.table({"id": ids, "v": [-number for number in ids]}), compression="none")
+        for table in tables:
+            assert table.to_arrow(where="id IN (5, 7000)").sort_by("id")["v"].to_pylist() == [-5, -7000]

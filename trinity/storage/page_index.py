@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from trinity.spi import ColumnStats
 from trinity.storage.cache import Cache
+from trinity.storage.entries import Stat
 from trinity.storage.store import ObjectStore
 from trinity.storage.thrift_compact import Struct, raw_footer, read_struct
 from trinity.storage.thrift_compact import field as of
@@ -103,12 +104,13 @@ class PagedGroup:
         return self.cached_columns[name]
 
 
-_kept: Final[Cache[str, list[PagedGroup]]] = Cache(_MOST_FILES)
+_kept: Final[Cache[tuple[str, Stat | None], list[PagedGroup]]] = Cache(_MOST_FILES)
 
 
 def paged_groups(path: str) -> list[PagedGroup]:
     """Return the row groups of a file. Raises the store's errors."""
-    return _kept.get(path, lambda: _read(path))
+    # other engines may put another file under the same name
+    return _kept.get((path, ObjectStore(path).stat("")), lambda: _read(path))
 
 
 def _read(path: str) -> list[PagedGroup]:
