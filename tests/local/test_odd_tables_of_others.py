@@ -209,3 +209,36 @@ def test_pages_of_a_file_that_was_replaced(local: Session, tmp_path: Path) -> No
         _write_pages(folder, pa.table({"id": ids, "v": [-number for number in ids]}), compression="none")
         for table in tables:
             assert table.to_arrow(where="id IN (5, 7000)").sort_by("id")["v"].to_pylist() == [-5, -7000]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()], ids=str)
+def test_integers_and_decimals_in_one_column(local: Session, tmp_path: Path, kind: pa.DataType) -> None:
+    (tmp_path / "theirs").mkdir()
+    least = -(1 << kind.bit_width - 1)
+    for number, values in enumerate((pa.array([least], kind), pa.array([Decimal("1.25")]))):
+        pq.write_table(pa.table({"n": values}), tmp_path / "theirs" / f"{number}.parquet")
+    table = local.register("theirs", "parquet", tmp_path / "theirs")
+    assert table.to_arrow()["n"].to_pylist() == [Decimal(least), Decimal("1.25")]
+    wide = pa.table({"n": pa.array([Decimal(1).scaleb(-30)], pa.decimal128(38, 30))})
+    pq.write_table(wide, tmp_path / "theirs" / "2.parquet")
+    if kind.bit_width > 16:  # no column has that many digits
+        with refused("TYPE_MISMATCH", "'n'", "2.parquet"):
+            table.to_arrow()
+
+
+@pytest.mark.parametrize("names", [("v", "v"), ("v", "V")], ids=str)
+def test_columns_of_one_name(local: Session, tmp_path: Path, names: tuple[str, str]) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "folders" / f"{names[0]}=1" / f"{names[1]}=2").mkdir(parents=True)
+    pq.write_table(pa.Table.from_arrays([[1], [2]], names), tmp_path / "files" / "1.parquet")
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "folders" / f"{names[0]}=1" / f"{names[1]}=2" / "1.parquet")
+    for folder in ("files", "folders"):
+        with refused("DUPLICATE_COLUMN_NAME", "1.parquet", f"'{names[0]}' and '{names[1]}'"):
+            local.register("theirs", "parquet", tmp_path / folder).to_arrow()
+
+
+def test_a_column_without_a_type(local: Session, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    pq.write_table(pa.table({"id": [1], "v": pa.nulls(1)}), tmp_path / "theirs" / "1.parquet")
+    with refused("NOT_SUPPORTED", "'v'", "1.parquet", "all its values are NULL"):
+        local.register("theirs", "parquet", tmp_path / "theirs").to_arrow()

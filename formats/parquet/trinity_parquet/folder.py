@@ -267,10 +267,23 @@ class Folder:
                 raise _Gone(path) from error
             damaged = TrinityError("BAD_DATA", f"'{path}' of table '{name}' is no Parquet file: {error}.")
             raise system_trouble(error, path) or damaged from error
+        _check_names(name, path, "has columns", schema.names)
         plain = [f.name for f in schema if not (pa.types.is_nested(f.type) or pa.types.is_floating(f.type))]
-        folders = dict(_hive(part) for part in below.split("/")[:-1] if "=" in part)
+        parts = [_hive(part) for part in below.split("/")[:-1] if "=" in part]
+        _check_names(name, path, "lies in folders", [column for column, _ in parts])
         stats = footer_statistics(footer, tuple(plain))
-        return _Found(path, mark, footer.num_rows, schema, stats, folders)
+        return _Found(path, mark, footer.num_rows, schema, stats, dict(parts))
+
+
+def _check_names(table: str, path: str, what: str, names: Sequence[str]) -> None:
+    """Refuse names of columns that differ in case alone, or not at all. Raises DUPLICATE_COLUMN_NAME."""
+    lower = [name.lower() for name in names]
+    if twice := [name for name in names if lower.count(name.lower()) > 1]:
+        raise TrinityError(
+            "DUPLICATE_COLUMN_NAME",
+            f"'{path}' of table '{table}' {what} named '{twice[0]}' and '{twice[1]}', which is one name to Trinity; "
+            "write it with other names.",
+        )
 
 
 def _instants(footer: pq.FileMetaData, schema: pa.Schema) -> pa.Schema:
@@ -357,13 +370,33 @@ def _merged(name: str, file: _Found, before: pa.Field | None, field: pa.Field) -
     if before is None or before.type == field.type:
         return field
     try:
-        return pa.unify_schemas([pa.schema([before]), pa.schema([field])], promote_options="permissive").field(0)
+        found = pa.unify_schemas([pa.schema([f]) for f in _both_decimals(before, field)], promote_options="permissive")
+        if not pa.types.is_decimal256(found.field(0).type):  # has more digits than a column
+            return found.field(0)
     except pa.ArrowException as error:
-        raise TrinityError(
-            "TYPE_MISMATCH",
-            f"Column '{field.name}' of table '{name}' is of type {field.type} in '{file.path}', and {before.type} in "
-            "other files; write the files with one type.",
-        ) from error
+        raise _mismatch(name, file, before, field) from error
+    raise _mismatch(name, file, before, field)
+
+
+def _mismatch(name: str, file: _Found, before: pa.Field, field: pa.Field) -> TrinityError:
+    return TrinityError(
+        "TYPE_MISMATCH",
+        f"Column '{field.name}' of table '{name}' is of type {field.type} in '{file.path}', and {before.type} in "
+        "other files; write the files with one type.",
+    )
+
+
+_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
+"""Bits of an integer -> digits of the decimals that hold every one."""
+
+
+def _both_decimals(*fields: pa.Field) -> list[pa.Field]:
+    """Return two fields, of which an integer is a decimal if the other one is: Arrow would give it too few digits."""
+    if not any(pa.types.is_decimal(f.type) for f in fields):
+        return list(fields)
+    return [
+        f.with_type(pa.decimal128(_DIGITS[f.type.bit_width], 0)) if pa.types.is_integer(f.type) else f for f in fields
+    ]
 
 
 def _plain(name: str, file: _Found, field: pa.Field) -> pa.DataType:
@@ -372,6 +405,12 @@ def _plain(name: str, file: _Found, field: pa.Field) -> pa.DataType:
     Raises:
         TrinityError: NOT_SUPPORTED for a type that Spark does not read.
     """
+    if pa.types.is_null(field.type):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{field.name}' in '{file.path}' of table '{name}' has no type, as all its values are NULL; write "
+            "the file with the type that the column has in others.",
+        )
     if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
         raise TrinityError(
             "NOT_SUPPORTED",
