@@ -14,9 +14,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.support.delta_by_hand import CHECKPOINT, Log, vector_file
+from tests.support.files_of_others import iceberg_table
 from tests.support.others import pyiceberg
 from tests.support.refusals import refused
-from trinity import Session
+from trinity import Column, Session
 
 NAN: Final = float("nan")
 IDS: Final = pa.schema([("id", pa.int64())])
@@ -242,3 +243,18 @@ def test_a_column_without_a_type(local: Session, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "v": pa.nulls(1)}), tmp_path / "theirs" / "1.parquet")
     with refused("NOT_SUPPORTED", "'v'", "1.parquet", "all its values are NULL"):
         local.register("theirs", "parquet", tmp_path / "theirs").to_arrow()
+
+
+def test_long_texts_have_bounds_that_others_read(local: Session, warehouse: Path) -> None:
+    """An upper bound that is cut off ends with a character after the last one of the text: there may be none."""
+    table = local.create_table("iceberg.default.t", [Column("k", "string", nullable=False)], primary_key=["k"])
+    last, before_gap = "\U0010ffff", "\ud7ff"
+    texts = ["a" * 70, last * 70, before_gap * 70, "a" * 63 + last + "b", "a" * 63 + before_gap + "b", last * 64]
+    for text in texts:
+        table.upsert(pa.table({"k": [text]}))
+    assert sorted(table.to_arrow()["k"].to_pylist()) == sorted(texts)
+    theirs = iceberg_table(warehouse, table)
+    for text in texts:
+        wanted = sum(other >= text for other in texts)
+        assert table.to_arrow(where=f"k >= '{text}'").num_rows == wanted
+        assert theirs.scan(row_filter=f"k >= '{text}'").to_arrow().num_rows == wanted

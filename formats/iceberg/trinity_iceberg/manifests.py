@@ -31,7 +31,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.types import IcebergType
-from pyiceberg.utils.truncate import truncate_upper_bound_binary_string, truncate_upper_bound_text_string
+from pyiceberg.utils.truncate import truncate_upper_bound_binary_string
 
 from trinity.errors import TrinityError
 from trinity.spi import ColumnStats, DataFile, Origin
@@ -276,12 +276,18 @@ def _bounds(kind: it.IcebergType, stats: ColumnStats) -> tuple[bytes | None, byt
     return to_bytes(kind, low), None if high is None else to_bytes(kind, high)
 
 
+_LAST: Final = "\U0010ffff"
+_FIRST_AFTER: Final = {"\ud7ff": 0xE000}
+"""Character -> the one after it, where the numbers between them are none of characters."""
+
+
 def _cut_up(value: str | bytes) -> str | bytes | None:
     if len(value) <= BOUND_LENGTH:
         return value
-    if isinstance(value, str):
-        return truncate_upper_bound_text_string(value, BOUND_LENGTH)
-    return truncate_upper_bound_binary_string(value, BOUND_LENGTH)
+    if isinstance(value, bytes):
+        return truncate_upper_bound_binary_string(value, BOUND_LENGTH)
+    kept = value[:BOUND_LENGTH].rstrip(_LAST)
+    return kept[:-1] + chr(_FIRST_AFTER.get(kept[-1], ord(kept[-1]) + 1)) if kept else None
 
 
 def _column_stats(kind: it.IcebergType, low: bytes | None, high: bytes | None, nulls: int | None) -> ColumnStats:
