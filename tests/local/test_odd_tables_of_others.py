@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from decimal import Decimal
+from operator import eq, ge, le
 from pathlib import Path
 from typing import Any, Final
 
@@ -258,3 +259,19 @@ def test_long_texts_have_bounds_that_others_read(local: Session, warehouse: Path
         wanted = sum(other >= text for other in texts)
         assert table.to_arrow(where=f"k >= '{text}'").num_rows == wanted
         assert theirs.scan(row_filter=f"k >= '{text}'").to_arrow().num_rows == wanted
+
+
+def test_delta_rs_filters_by_bounds(local: Session) -> None:
+    """delta-rs leaves out files without bounds of a column: they have some, wherever there is one."""
+    columns = [Column("k", "string"), Column("at", "timestamp"), Column("clock", "timestamp_ntz")]
+    table = local.create_table("delta.default.t", columns)
+    texts = ["a" * 70, "\0decimal", "\ud7ff" * 40, "", "a" * 31 + "\U0010ffff" * 3]
+    times = [dt.datetime(9999, 12, 31, 23, 59, 59, 999999), dt.datetime(1969, 12, 31, 23, 59, 59, 999999)]
+    rows = [(text, times[n % 2].replace(tzinfo=dt.UTC), times[n % 2]) for n, text in enumerate(texts)]
+    for row in rows:
+        table.append([dict(zip(("k", "at", "clock"), row, strict=True))])
+    for number, name in enumerate(("k", "at", "clock")):
+        for value in [row[number] for row in rows]:
+            for operator, holds in (("=", eq), (">=", ge), ("<=", le)):
+                found = DeltaTable(table.location).to_pyarrow_table(columns=[name], filters=[(name, operator, value)])
+                assert found.num_rows == sum(holds(row[number], value) for row in rows)

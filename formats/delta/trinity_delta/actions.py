@@ -16,6 +16,7 @@ from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.spi import ColumnStats, DataFile, DataType, TableDefinition, TransactionId, parse_type
 from trinity.storage import Location, ObjectStore, identity_only
+from trinity.storage.cut_bounds import upper_bound
 from trinity.storage.location import is_absolute
 from trinity_delta.deletes import DeletionVector
 from trinity_delta.schema import schema_string
@@ -309,7 +310,7 @@ def _partition_value(text: str | None, kind: DataType) -> Any:
 
 
 _TEXT_LENGTH: Final = 32
-"""Longer string bounds are cut (min) or left out (max), as Delta keeps its statistics short."""
+"""Longer string bounds are cut, as Delta keeps its statistics short."""
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 _TIGHT: Final = re.compile(r',"tightBounds":(true|false)|"tightBounds":(true|false),?')
 _MARK: Final = "\0decimal:"
@@ -412,9 +413,9 @@ def _bound(value: Any, kind: DataType, *, upper: bool) -> Any:
     if kind.name == "decimal":
         return f"{_MARK}{value:f}" if isinstance(value, Decimal) else None
     if kind.is_text and isinstance(value, str):
-        if "\0" in value:  # a NUL begins the mark of a decimal
+        if value.startswith(_MARK):
             return None
-        return value if len(value) <= _TEXT_LENGTH else None if upper else value[:_TEXT_LENGTH]
+        return upper_bound(value, _TEXT_LENGTH) if upper else value[:_TEXT_LENGTH]
     if kind.name == "date" and isinstance(value, dt.date):
         return value.isoformat()
     if kind.is_timestamp and isinstance(value, dt.datetime):
@@ -422,16 +423,17 @@ def _bound(value: Any, kind: DataType, *, upper: bool) -> Any:
     return None
 
 
-def _instant(value: dt.datetime, kind: DataType, upper: bool) -> str | None:
+def _instant(value: dt.datetime, kind: DataType, upper: bool) -> str:
     """Return a bound in milliseconds, as Delta keeps it: rounded down for a minimum, up for a maximum."""
+    unit = "milliseconds"
     if upper and value.microsecond % 1000:
         try:
             value += _MILLISECOND
-        except OverflowError:
-            return None
+        except OverflowError:  # in the last one of the year 9999
+            unit = "microseconds"
     if kind.name == "timestamp" and value.tzinfo is not None:
         value = value.astimezone(dt.UTC)
-    text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    text = value.replace(tzinfo=None).isoformat(timespec=unit)
     return text + ("Z" if kind.name == "timestamp" else "")
 
 

@@ -36,6 +36,7 @@ from pyiceberg.utils.truncate import truncate_upper_bound_binary_string
 from trinity.errors import TrinityError
 from trinity.spi import ColumnStats, DataFile, Origin
 from trinity.storage import Cache, Location
+from trinity.storage.cut_bounds import upper_bound
 from trinity.storage.location import local_path
 from trinity.storage.parquet_sink import is_sink_file
 from trinity_iceberg.index import bad_data
@@ -276,18 +277,10 @@ def _bounds(kind: it.IcebergType, stats: ColumnStats) -> tuple[bytes | None, byt
     return to_bytes(kind, low), None if high is None else to_bytes(kind, high)
 
 
-_LAST: Final = "\U0010ffff"
-_FIRST_AFTER: Final = {"\ud7ff": 0xE000}
-"""Character -> the one after it, where the numbers between them are none of characters."""
-
-
 def _cut_up(value: str | bytes) -> str | bytes | None:
-    if len(value) <= BOUND_LENGTH:
-        return value
-    if isinstance(value, bytes):
-        return truncate_upper_bound_binary_string(value, BOUND_LENGTH)
-    kept = value[:BOUND_LENGTH].rstrip(_LAST)
-    return kept[:-1] + chr(_FIRST_AFTER.get(kept[-1], ord(kept[-1]) + 1)) if kept else None
+    if isinstance(value, str):
+        return upper_bound(value, BOUND_LENGTH)
+    return value if len(value) <= BOUND_LENGTH else truncate_upper_bound_binary_string(value, BOUND_LENGTH)
 
 
 def _column_stats(kind: it.IcebergType, low: bytes | None, high: bytes | None, nulls: int | None) -> ColumnStats:
