@@ -37,6 +37,16 @@ def test_delta_partitions_of_floats(local: Session, tmp_path: Path, kind: pa.Dat
     assert theirs["p"].slice(5).to_pylist()[3:] == [None, float("-inf")]
 
 
+@pytest.mark.parametrize("key", ["P", "p"])
+@pytest.mark.parametrize("name", ["P", "p"])
+def test_delta_partitions_in_another_case(local: Session, tmp_path: Path, name: str, key: str) -> None:
+    log = Log.of(tmp_path / "theirs", pa.schema([("id", pa.int64()), ("p", pa.int64())]), partition_by=[name])
+    log.append(pa.table({"id": [1]}), "1.parquet", partitionValues={key: "5"})
+    table = local.register("theirs", "delta", tmp_path / "theirs")
+    table.append(pa.table({"id": [2], "p": [6]}))
+    assert table.to_arrow().sort_by("id").to_pylist() == [{"id": 1, "p": 5}, {"id": 2, "p": 6}]
+
+
 def test_delta_partitions_of_bytes_are_left_to_their_engine(local: Session, tmp_path: Path) -> None:
     log = Log.of(tmp_path / "theirs", pa.schema([("id", pa.int64()), ("p", pa.binary())]), partition_by=["p"])
     log.append(pa.table({"id": [1]}), "1.parquet", partitionValues={"p": "\\u0061"})

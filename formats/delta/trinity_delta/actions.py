@@ -267,13 +267,13 @@ _JAVA_FLOATS: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 def from_delta_partition(values: Mapping[str, str | None], definition: TableDefinition) -> dict[str, Any]:
     """Return the partition of a file of any writer, by stored names. Values that are not understood are left out."""
-    found = {}
+    found, known = {}, {name.lower(): text for name, text in values.items()}
     for column in map(definition.column, definition.partition_columns):
         name = column.stored_name
-        if name not in values:
+        if name.lower() not in known:
             continue
         try:
-            found[name] = _partition_value(values[name], parse_type(column.type))
+            found[name] = _partition_value(known[name.lower()], parse_type(column.type))
         except (ValueError, ArithmeticError):
             continue
     return found

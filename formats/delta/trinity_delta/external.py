@@ -72,8 +72,9 @@ def external_definition(table: TableHandle, metadata: Mapping[str, Any]) -> Tabl
         raise refused(table, f"data files of the format '{provider}', and Trinity reads Parquet alone")
     columns = [as_column(table, field, metadata) for field in fields_of(metadata)]
     name = (table.schema, table.table)
-    settings = metadata["configuration"]
-    found = foreign_definition(name, columns, metadata["partitionColumns"], settings, ("delta.",))
+    settings, spelled = metadata["configuration"], {column.name.lower(): column.name for column in columns}
+    partitions = [spelled[name.lower()] for name in metadata["partitionColumns"]]
+    found = foreign_definition(name, columns, partitions, settings, ("delta.",))
     return replace(found, checks=tuple(constraints(metadata)))
 
 
