@@ -112,6 +112,15 @@ def test_delta_bounds_that_are_rounded(local: Session, tmp_path: Path) -> None:
         assert table.to_arrow(where=f"d >= {value:f}").num_rows == sum(other >= value for other in values)
 
 
+@pytest.mark.parametrize("domain", ["delta.rowTracking", "delta.clustering"])
+@pytest.mark.parametrize("content", [None, "", "{", "[]"], ids=str)
+def test_malformed_domains_of_delta(local: Session, tmp_path: Path, domain: str, content: str | None) -> None:
+    log = Log.of(tmp_path / "theirs", IDS, writers=["domainMetadata", "rowTracking", "clustering"])
+    log.commit({"domainMetadata": {"domain": domain, "configuration": content, "removed": False}})
+    with refused("BAD_DATA", f"{log.version:020d}.json", "domainMetadata"):
+        local.register("theirs", "delta", tmp_path / "theirs").to_arrow()
+
+
 def test_delta_vectors_by_uri(local: Session, tmp_path: Path) -> None:
     folder = tmp_path / "of 100%"
     log = Log.of(folder, IDS, readers=["deletionVectors"])

@@ -26,6 +26,10 @@ def _is_named(value: Any) -> bool:
     return isinstance(value, dict) and all(text is None or isinstance(text, str) for text in value.values())
 
 
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
 def _is_vector(value: Any) -> bool:
     return isinstance(value, dict) and _fault(value, _VECTOR, _NONE) is None
 
@@ -62,6 +66,7 @@ _OPTIONAL: Final[Mapping[str, _Fields]] = {
     "add": _FILE,
     "remove": _FILE,
     "protocol": {"readerFeatures": _is_texts, "writerFeatures": _is_texts},
+    "metaData": {"format": _is_object},
     "domainMetadata": {"configuration": _is_text, "removed": _is_flag},
 }
 

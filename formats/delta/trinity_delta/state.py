@@ -164,7 +164,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
 
     Raises:
         TrinityError: NOT_SUPPORTED for an external table with a feature that Trinity does not read; BAD_DATA for a
-            version without protocol or metadata, or with a malformed schema.
+            version without protocol or metadata, or with a malformed schema or domain metadata.
     """
     found = by_kind(actions)
     what, store = _without_files(table, state, found, version), ObjectStore(table.location)
@@ -188,6 +188,12 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
             files[added["path"]] = _with_deleted_rows(store, file, added, before)
             if file.tier is Tier.BASE:
                 adds[added["path"]] = added
+    try:
+        domains = _domains(store, state, found.get("domainMetadata", []))
+        order = order_after(state.order if state else RowOrder(), found, what.definition, version)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        path = store.path(commit_name(version))
+        raise damaged(table.full_name, path, f"malformed: the content of its 'domainMetadata' ({error})") from error
     return replace(
         what,
         version=version,
@@ -195,13 +201,10 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         files=files,
         txns={**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
         added=adds,
-        order=order_after(state.order if state else RowOrder(), found, what.definition, version),
+        order=order,
         displaced=_displaced_files(state, found) if state else frozenset(),
         commit=commit_id(found),
-        **{
-            **_domains(store, state, found.get("domainMetadata", [])),
-            **_in_force(state, what, found, files),
-        },
+        **{**domains, **_in_force(state, what, found, files)},
     )
 
 
