@@ -349,6 +349,19 @@ def _bound(chunk: Any, side: str) -> Any:
         return None
 
 
+_LAST_CHARACTER: Final = "\U0010ffff"
+_CHARACTER_AFTER: Final = {"\ud7ff": "\ue000"}
+"""Character -> the one after it, where the numbers between them are none of characters."""
+
+
+def upper_bound(text: str, length: int) -> str | None:
+    """Return a text of at most so many characters that is not smaller than the given one, or None if there is none."""
+    if len(text) <= length:
+        return text
+    kept = text[:length].rstrip(_LAST_CHARACTER)
+    return kept[:-1] + _CHARACTER_AFTER.get(kept[-1], chr(ord(kept[-1]) + 1)) if kept else None
+
+
 class file_errors:
     """A context of a write that maps errors of system and store to TrinityErrors; a missing file is a conflict."""
 

@@ -16,8 +16,8 @@ from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.spi import ColumnStats, DataFile, DataType, TableDefinition, TransactionId, parse_type
 from trinity.storage import Location, ObjectStore, identity_only
-from trinity.storage.cut_bounds import upper_bound
 from trinity.storage.location import is_absolute
+from trinity.storage.parquet_sink import upper_bound
 from trinity_delta.deletes import DeletionVector
 from trinity_delta.schema import schema_string
 

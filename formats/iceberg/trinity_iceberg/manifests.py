@@ -36,9 +36,8 @@ from pyiceberg.utils.truncate import truncate_upper_bound_binary_string
 from trinity.errors import TrinityError
 from trinity.spi import ColumnStats, DataFile, Origin
 from trinity.storage import Cache, Location
-from trinity.storage.cut_bounds import upper_bound
 from trinity.storage.location import local_path
-from trinity.storage.parquet_sink import is_sink_file
+from trinity.storage.parquet_sink import is_sink_file, upper_bound
 from trinity_iceberg.index import bad_data
 from trinity_iceberg.partition import to_record
 from trinity_iceberg.schema import column_paths, python_value
