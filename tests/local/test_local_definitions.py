@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tests.support.refusals import refused
 from trinity import Column, Session, Table, TrinityError
 
 COLUMNS = [Column("k", "bigint", nullable=False), Column("n", "int"), Column("v", "string")]
@@ -153,3 +154,32 @@ def test_a_whole_number_may_be_the_default_of_any_float(local: Session, local_fm
     table.upsert(pa.table({"k": [1]}))
     local.sql(f"INSERT INTO {table.name} (k) VALUES (2)")
     assert [(row["f"], row["d"]) for row in table.to_arrow().to_pylist()] == [(16777216.0, -3.0)] * 2
+
+
+@pytest.mark.parametrize("local_fmt", ["parquet", "iceberg", "memory"])  # Delta allows no such names
+@pytest.mark.parametrize("name", ["a,b", " a ", ","])
+def test_a_key_column_may_have_any_name(local: Session, local_fmt: str, name: str) -> None:
+    """A key is a list of names, not a text with commas between them (N1)."""
+    columns = [Column(name, "int"), Column("a", "int"), Column("b", "int")]
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=[name])
+    for value in (1, 2):
+        table.upsert(pa.table({name: [1], "a": [value], "b": [0]}))
+    table.compact(full=True)
+    table.upsert(pa.table({name: [1, 2], "a": [3, 4], "b": [0, 0]}))
+    assert table.to_arrow().sort_by(name).to_pylist() == [{name: 1, "a": 3, "b": 0}, {name: 2, "a": 4, "b": 0}]
+    table.rename_column(name, "b, ")
+    assert local.table(table.name).to_arrow(where="`b, ` = 2").to_pylist() == [{"b, ": 2, "a": 4, "b": 0}]
+    assert table.definition.primary_key == ("b, ",)
+
+
+@pytest.mark.parametrize("local_fmt", ["parquet", "iceberg", "memory"])
+@pytest.mark.parametrize("new", ["k2,b", " w", "w "])
+def test_a_name_that_a_list_of_columns_cannot_have_is_refused(local: Session, local_fmt: str, new: str) -> None:
+    """Or the option would name other columns, by which rows would merge from then on."""
+    columns = [Column("k", "int"), Column("k2", "int"), Column("b", "int"), Column("w", "int")]
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"], properties={"watermark-key": "w"})
+    with refused("INVALID_ARGUMENTS", f"'{new}'", "'watermark-key'"):
+        table.rename_column("w", new)
+    assert local.table(table.name).properties["watermark-key"] == "w"
+    table.rename_column("b", new)
+    assert new in local.table(table.name).columns

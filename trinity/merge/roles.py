@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from trinity.errors import TrinityError
 from trinity.merge.properties import column_options
 from trinity.merge.spec import merge_spec
 from trinity.spi import Column, TableDefinition
@@ -115,14 +116,22 @@ def _options_renamed(properties: Mapping[str, str], lower: Mapping[str, str]) ->
     for key, value in properties.items():
         if key in by_column:
             columns, option = by_column[key]
-            key = f"fields.{_renamed_list(columns, lower)}.{option}"
-            value = _renamed_list(value, lower) if option == "sequence-group" else value
+            renamed_key = f"fields.{_renamed_list(key, columns, lower)}.{option}"
+            value = _renamed_list(key, value, lower) if option == "sequence-group" else value
+            key = renamed_key
         elif key in _COLUMN_LISTS:
-            value = _renamed_list(value, lower)
+            value = _renamed_list(key, value, lower)
         found[key] = value
     return found
 
 
-def _renamed_list(text: str, lower: Mapping[str, str]) -> str:
-    """Return a list of columns with the new names."""
-    return ",".join(lower.get(name.strip().lower(), name.strip()) for name in text.split(","))
+def _renamed_list(key: str, text: str, lower: Mapping[str, str]) -> str:
+    """Return a property's list of columns with the new names."""
+    names = [lower.get(name.strip().lower(), name.strip()) for name in text.split(",")]
+    for name in names:
+        if "," in name or name != name.strip():
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Column '{name}' cannot have this name: property '{key}' names the column, in a list between commas.",
+            )
+    return ",".join(names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -184,10 +184,14 @@ class _Options:
             raise TrinityError(error.code, f"'{key}': {error.message}") from error
 
     def columns(self, key: str, text: str) -> tuple[str, ...]:
-        names = tuple(self.column(key, name.strip()).name for name in text.split(","))
+        return self.named(key, [name.strip() for name in text.split(",")])
+
+    def named(self, key: str, given: Sequence[str]) -> tuple[str, ...]:
+        names = tuple(self.column(key, name).name for name in given)
         for name in names:
             if names.count(name) > 1:
-                raise TrinityError("DUPLICATE_COLUMN_NAME", f"'{key}' = '{text}' names column '{name}' twice.")
+                message = f"'{key}' = '{','.join(given)}' names column '{name}' twice."
+                raise TrinityError("DUPLICATE_COLUMN_NAME", message)
         return names
 
 
@@ -272,7 +276,7 @@ class _Parser(_Options):
         return kind
 
     def key(self) -> tuple[str, ...]:
-        names = self.columns("PRIMARY KEY", ",".join(self.definition.primary_key)) if self.definition.keyed else ()
+        names = self.named("PRIMARY KEY", self.definition.primary_key) if self.definition.keyed else ()
         for name in names:
             self.primitive("PRIMARY KEY", name)
         managed = self.definition.keyed and not self.definition.external
