@@ -5,14 +5,17 @@ Needs the extra ``trinity-merge[dlt]``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import glob
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trinity.calls import public
 from trinity.errors import TrinityError
@@ -20,7 +23,7 @@ from trinity.names import TableName
 
 if TYPE_CHECKING:
     from trinity.session import Session
-    from trinity.spi import TransactionId
+    from trinity.spi import CommitResult, TableDefinition, TransactionId
     from trinity.table import Table
 
 __all__ = ["destination"]
@@ -74,18 +77,54 @@ def destination(session: Session, schema: str | None = None, *, name: str = "tri
     return made()
 
 
+@dataclass(frozen=True)
+class _LoadFile:
+    """A file of a load package of a pipeline."""
+
+    path: Path
+
+    @property
+    def number(self) -> int:
+        """The number of the load: later loads of a pipeline have higher ones."""
+        return int(Decimal(self.path.parent.parent.name) * 1_000_000)
+
+    @property
+    def index(self) -> int:
+        """The file's index among those of its table in the package; the same at each attempt."""
+        table, package = self.path.name.split(".")[0], self.path.parent.parent
+        found = {f.name.split(".")[1] for folder in _JOBS for f in (package / folder).glob(f"{glob.escape(table)}.*")}
+        return sorted(found | {self.path.name.split(".")[1]}).index(self.path.name.split(".")[1])
+
+    def commit(self, table: Table, word: str, write: Callable[[TransactionId], CommitResult]) -> None:
+        """Make a commit of the load once: loads of other pipelines, and of dlt's other tables, do not count.
+
+        Raises:
+            TrinityError: INVALID_ARGUMENTS if a later load of a pipeline of the same name came first.
+        """
+        pipeline, name = self.path.parents[4].name, self.path.name.split(".")[0]
+        application = f"dlt {pipeline}/{name} {word}"
+        if not write((application, self.number)).skipped:
+            return
+        recorded = table.connector.metadata.recorded_txn(table.handle, application)
+        if recorded is not None and recorded > self.number:
+            raise TrinityError(
+                "INVALID_ARGUMENTS",
+                f"Table '{table.name}' has a later load of pipeline '{pipeline}', so that it is not known whether it "
+                f"has the rows of {self.path.name}; let pipelines that run at once have different names.",
+            )
+
+
 def _load(session: Session, target_schema: TableName, file: Path, hints: _Hints) -> None:
     """Load a file of a load package in one commit, unless an earlier attempt has committed it."""
-    name, number = TableName(target_schema.catalog, target_schema.schema, hints["name"].lower()), _load_number(file)
+    name, load = TableName(target_schema.catalog, target_schema.schema, hints["name"].lower()), _LoadFile(file)
     rows, disposition = _rows(file, hints), hints.get("write_disposition", "append")
     table = _table(session, name, rows.schema, hints, keyed=disposition == "merge")
     if disposition == "replace":
-        table.truncate(txn=("dlt truncate", number))
-    txn: TransactionId = (f"dlt {_load_index(file)}", number)
-    if table.definition.keyed:
-        table.upsert(_in_dedup_order(rows, table.definition.primary_key, hints), txn=txn, evolve=True)
-    else:
-        table.append(rows, txn=txn, evolve=True)
+        load.commit(table, "truncate", lambda txn: table.truncate(txn=txn))
+    keyed = table.definition.keyed
+    rows = _in_dedup_order(rows, table.definition.primary_key, hints) if keyed else rows
+    write = table.upsert if keyed else table.append
+    load.commit(table, str(load.index), lambda txn: write(rows, txn=txn, evolve=True))
 
 
 def _rows(file: Path, hints: _Hints) -> pa.Table:
@@ -122,34 +161,36 @@ def _table(session: Session, name: TableName, schema: pa.Schema, hints: _Hints, 
     fields = [pa.field(f.name, f.type, nullable=f.name not in key) for f in schema]
     properties = {"tombstone-key": deleting[0]} if deleting else {}
     made = session.create_table(name, pa.schema(fields), primary_key=key, properties=properties, if_not_exists=True)
+    why = None
     if made.definition.keyed is not keyed:
-        raise TrinityError(
-            "INVALID_ARGUMENTS",
-            f"Table '{name}' {'has no' if keyed else 'has a'} primary key, and resource '{hints['name']}' is loaded by "
-            f"{hints.get('write_disposition')}; load it under another name.",
-        )
+        why = f"{'has no' if keyed else 'has a'} primary key, and resource '{hints['name']}' is loaded by "
+        why += f"{hints.get('write_disposition')}"
+    elif not _same_key(made.definition, key):
+        has = ", ".join(made.definition.primary_key)
+        why = f"has the primary key ({has}), and resource '{hints['name']}' has ({', '.join(key)})"
+    elif deleting and made.properties.get("tombstone-key", "").lower() != deleting[0].lower():
+        why = f"has no tombstone-key '{deleting[0]}', by which resource '{hints['name']}' marks deleted rows"
+    if why is not None:
+        raise TrinityError("INVALID_ARGUMENTS", f"Table '{name}' {why}; load it under another name.")
     return made
 
 
+def _same_key(made: TableDefinition, key: Sequence[str]) -> bool:
+    """Return whether a table has the key of a resource; partition columns may be in it besides (K5)."""
+    wanted, has = ({name.lower() for name in names} for names in (key, made.primary_key))
+    return wanted <= has <= wanted | {name.lower() for name in made.partition_columns}
+
+
 def _in_dedup_order(rows: pa.Table, key: tuple[str, ...], hints: _Hints) -> pa.Table:
-    """Return the rows in such an order that the last one of each key is the one that ``dedup_sort`` keeps."""
+    """Return the rows in such an order that the last one of each key is the one that ``dedup_sort`` keeps; no NULL."""
     for column, given in hints["columns"].items():
         if (order := given.get("dedup_sort")) is not None:
             last = "ascending" if order == "desc" else "descending"
-            return rows.sort_by([*((name, "ascending") for name in key), (column, last)])
+            ranks = [*map(rows.column, key), pc.is_valid(rows.column(column)), rows.column(column)]
+            ways = [*("ascending" for _ in ranks[1:]), last]
+            ranked = pa.table(ranks, [f"{number}" for number in range(len(ranks))])
+            return rows.take(pc.sort_indices(ranked, [*zip(ranked.column_names, ways, strict=True)]))
     return rows
-
-
-def _load_number(file: Path) -> int:
-    """Return the number of the load that a file belongs to; later loads have higher ones."""
-    return int(Decimal(file.parent.parent.name) * 1_000_000)
-
-
-def _load_index(file: Path) -> int:
-    """Return the index of a file among the files of its table in the load package; the same at each attempt."""
-    table, package = file.name.split(".")[0], file.parent.parent
-    found = {f.name.split(".")[1] for folder in _JOBS for f in (package / folder).glob(f"{table}.*")}
-    return sorted(found | {file.name.split(".")[1]}).index(file.name.split(".")[1])
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import dlt
 import pytest
 
 import trinity.dlt
-from trinity import Session, Table
+from trinity import Column, Session, Table
 from trinity.errors import TrinityError
 
 Row = dict[str, Any]
@@ -22,17 +22,18 @@ def load(
 ) -> Iterator[Callable[..., Any]]:
     """Yield a function that runs a pipeline over rows, with options of the resource."""
     monkeypatch.setenv("RUNTIME__DLTHUB_TELEMETRY", "false")
-    pipeline = dlt.pipeline(
-        "shop",
-        pipelines_dir=str(tmp_path / "pipelines"),
-        destination=trinity.dlt.destination(local, f"{local_fmt}.default"),
-    )
+    pipeline = pipeline_of(local, local_fmt, tmp_path, "shop")
 
     def run(rows: list[Row], **options: Any) -> Any:
         return pipeline.run(dlt.resource(rows, name="orders", **options))
 
     yield run
     pipeline.drop()
+
+
+def pipeline_of(local: Session, fmt: str, folder: Path, name: str) -> Any:
+    destination = trinity.dlt.destination(local, f"{fmt}.default")
+    return dlt.pipeline(name, pipelines_dir=str(folder / "pipelines"), destination=destination)
 
 
 def rows(local: Session, fmt: str) -> list[Row]:
@@ -102,3 +103,79 @@ def test_a_load_that_is_repeated_writes_its_rows_once(
 def test_what_a_table_cannot_follow_is_said(local_fmt: str, load: Callable[..., Any]) -> None:
     with pytest.raises(Exception, match=r"NOT_SUPPORTED.*primary_key"):
         load([{"id": 1}], write_disposition="merge")
+
+
+def test_pipelines_that_load_out_of_order_lose_no_row(
+    local: Session, local_fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load that began first comes last: its number is below that of the other pipeline."""
+    monkeypatch.setenv("RUNTIME__DLTHUB_TELEMETRY", "false")
+    slow, quick = (pipeline_of(local, local_fmt, tmp_path, name) for name in ("slow", "quick"))
+    slow.extract(dlt.resource([{"id": 1}], name="orders", write_disposition="append"))
+    slow.normalize()
+    quick.run(dlt.resource([{"id": 2}], name="orders", write_disposition="append"))
+    slow.load()
+    assert [row["id"] for row in rows(local, local_fmt)] == [1, 2]
+    same = pipeline_of(local, local_fmt, tmp_path / "elsewhere", "quick")
+    same.extract(dlt.resource([{"id": 3}], name="orders", write_disposition="append"))
+    same.normalize()
+    quick.run(dlt.resource([{"id": 4}], name="orders", write_disposition="append"))
+    with pytest.raises(Exception, match=r"INVALID_ARGUMENTS.*later load of pipeline 'quick'"):
+        same.load()
+    assert [row["id"] for row in rows(local, local_fmt)] == [1, 2, 4]
+
+
+def test_every_file_of_a_load_counts(
+    local: Session, local_fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of a table whose name is a pattern, and of two of dlt's tables that are one of Trinity's."""
+    for name, value in {
+        "RUNTIME__DLTHUB_TELEMETRY": "false",
+        "NORMALIZE__DATA_WRITER__FILE_MAX_ITEMS": "2",
+        "NORMALIZE__DATA_WRITER__BUFFER_MAX_ITEMS": "2",
+    }.items():
+        monkeypatch.setenv(name, value)
+    pipeline = pipeline_of(local, local_fmt, tmp_path, "shop")
+    five = [{"id": n} for n in range(5)]
+    resources = [
+        dlt.resource(five, name="t[x]", write_disposition="append"),
+        dlt.resource(five[:3], name="Orders", write_disposition="append"),
+        dlt.resource(five[3:], name="orders", write_disposition="append"),
+    ]
+    pipeline.run(resources)
+    assert [row["id"] for row in rows(local, local_fmt)] == [0, 1, 2, 3, 4]
+    assert local.table(f"{local_fmt}.default.`t[x]`").count() == 5
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "says"),
+    [
+        ({"primary_key": "id"}, {"primary_key": ["id", "at"]}, r"has the primary key \(id\).* has \(.*at"),
+        ({"primary_key": "id"}, {"primary_key": "id", "columns": {"gone": {"hard_delete": True}}}, "no tombstone-key"),
+    ],
+    ids=["another key", "deletes"],
+)
+def test_hints_that_the_table_does_not_follow_are_refused(
+    local: Session, local_fmt: str, load: Callable[..., Any], first: Row, then: Row, says: str
+) -> None:
+    row = {"id": 1, "at": 1, "gone": False}
+    load([row], write_disposition="merge", **first)
+    with pytest.raises(Exception, match=f"INVALID_ARGUMENTS.*{says}"):
+        load([row | {"at": 2, "gone": True}], write_disposition="merge", **then)
+    assert rows(local, local_fmt) == [row]
+
+
+def test_a_key_may_have_the_partition_besides(local: Session, local_fmt: str, load: Callable[..., Any]) -> None:
+    columns = [Column("id", "bigint"), Column("day", "bigint")]
+    local.create_table(f"{local_fmt}.default.orders", columns, primary_key=["id", "day"], partition_by=["day"])
+    load([{"id": 1, "day": 1}, {"id": 1, "day": 1}], write_disposition="merge", primary_key="id")
+    assert rows(local, local_fmt) == [{"id": 1, "day": 1}]
+
+
+@pytest.mark.parametrize(("order", "kept"), [("desc", 7), ("asc", 5)])
+def test_dedup_sort_takes_no_null(
+    local: Session, local_fmt: str, load: Callable[..., Any], order: str, kept: int
+) -> None:
+    given = [{"id": 1, "at": 5}, {"id": 1, "at": None}, {"id": 1, "at": 7}]
+    load(given, write_disposition="merge", primary_key="id", columns={"at": {"dedup_sort": order}})
+    assert rows(local, local_fmt) == [{"id": 1, "at": kept}]
