@@ -172,8 +172,9 @@ def _change(message: bytes, relation: Relation, lsn: int) -> Change:
     if part != b"N":
         return Change(relation, "d", lsn, before, None, whole)
     after, _ = _row(message, at)
-    if whole and before is not None and UNCHANGED in after:
-        after = [old if new is UNCHANGED else new for old, new in zip(before, after, strict=True)]
+    if before is not None and UNCHANGED in after:
+        known = (whole or field.identity for field in relation.fields)  # the old key is logged for a long unchanged one
+        after = [old if new is UNCHANGED and k else new for old, new, k in zip(before, after, known, strict=True)]
     return Change(relation, "c" if message[:1] == b"I" else "u", lsn, before, after, whole)
 
 

@@ -139,8 +139,11 @@ class Server:
     def rows(self, snapshot: Snapshot, relation: Relation, where: str | None) -> Iterator[Sequence[str | None]]:
         """Yield the rows of a table at a snapshot, values in PostgreSQL's text form."""
         names = ", ".join(_quoted(field.name) for field in relation.fields)
-        source = f"{_quoted(relation.schema)}.{_quoted(relation.name)}{f' WHERE {where}' if where else ''}"
+        table = f"{_quoted(relation.schema)}.{_quoted(relation.name)}"
         connection = self._connected()
+        kind = connection.execute("SELECT relkind::text FROM pg_class WHERE oid = %s::regclass", (table,)).fetchone()
+        # tables that inherit from it have rows and changes of their own; those of partitions are its own
+        source = f"{'ONLY ' if kind == ('r',) else ''}{table}{f' WHERE {where}' if where else ''}"
         with connection.transaction(), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             cursor.execute(f"SET TRANSACTION SNAPSHOT '{snapshot.name}'".encode())
@@ -148,15 +151,18 @@ class Server:
                 yield from copy.rows()
 
     def _type_name(self, oid: int) -> tuple[str, bool]:
-        """Return the base type's name (of an array: of the elements'), and True for an array; text if it is dropped."""
+        """Return the base type's name (of an array: of the elements'), and True for an array.
+
+        A type that is dropped is text, and so is an array without commas between its items, as of boxes.
+        """
         found = self._connected().execute(
-            "SELECT typname, typtype, typbasetype::int8, typelem::int8, typinput = 'array_in'::regproc FROM pg_type "
-            "WHERE oid = %s",
+            "SELECT typname, typtype, typbasetype::int8, typelem::int8, typinput = 'array_in'::regproc, typdelim = ',' "
+            "FROM pg_type WHERE oid = %s",
             (oid,),
         ).fetchone()  # fmt: skip
-        if found is None:
+        if found is None or (found[4] and not found[5]):
             return "text", False
-        name, kind, base, item, array = found
+        name, kind, base, item, array, _ = found
         if kind == "d":
             return self._type_name(base)
         return (self._type_name(item)[0], True) if array else (name, False)

@@ -106,6 +106,10 @@ class PostgresSlot:
         envelopes = Envelopes(self._server.type_name)
         published = self._server.published() if tables is not None else []
         wanted = [(relation, where, _target(tables or {}, relation)) for relation, where in published]
+        for _, _, table in wanted:
+            if table is not None:
+                self._check_not_ahead(table, self._recorded(table, self.application))
+                _rows(table, (), envelopes, read)  # a table that cannot take the rows is not emptied
         with self._server.created() as snapshot:
             for relation, where, table in wanted:
                 if table is not None:
@@ -198,11 +202,12 @@ class PostgresSlot:
     def _apply(self, table: Table, changes: list[_Placed], lsn: int, envelopes: Envelopes, read: Read) -> None:
         """Commit the changes of a table; those before its last truncation are skipped."""
         truncations = [n for n, (change, _) in enumerate(changes) if change.op == "t"]
+        after = truncations[-1] + 1 if truncations else 0
+        rows = _rows(table, changes[after:], envelopes, read)
         if truncations:
             # records less than its transaction's end, since rows of the transaction are still to come
-            truncate(table, (self.application, changes[truncations[-1]][1].end - 1))
-            changes = changes[truncations[-1] + 1 :]
-        table.upsert(_rows(table, changes, envelopes, read), txn=(self.application, lsn))
+            truncate(table, (self.application, changes[after - 1][1].end - 1))
+        table.upsert(rows, txn=(self.application, lsn))
 
     @property
     def _copy(self) -> str:
@@ -211,16 +216,24 @@ class PostgresSlot:
 
     def _reached_lsn(self, table: Table) -> int:
         """Return the LSN that a table has reached; 0 for a new one. Raise CONFIGURATION_INVALID as :meth:`follow`."""
-        metadata = table.connector.metadata
-        reached, begun = (metadata.recorded_txn(table.handle, name) or 0 for name in (self.application, self._copy))
+        reached, begun = (self._recorded(table, name) for name in (self.application, self._copy))
         if reached < begun:
-            why = "was not filled whole"
-        elif reached > self._server.flushed():
-            why = "has followed further than the server's log goes, which may be an older copy of it"
-        else:
-            return reached
-        message = f"Table '{table.name}' {why}: drop the slot, and create it again."
-        raise TrinityError("CONFIGURATION_INVALID", message)
+            message = f"Table '{table.name}' was not filled whole: drop the slot, and create it again."
+            raise TrinityError("CONFIGURATION_INVALID", message)
+        self._check_not_ahead(table, reached)
+        return reached
+
+    def _recorded(self, table: Table, application: str) -> int:
+        return table.connector.metadata.recorded_txn(table.handle, application) or 0
+
+    def _check_not_ahead(self, table: Table, reached: int) -> None:
+        """Refuse a table that would take the server's changes, or rows, for ones that it has already."""
+        if reached > self._server.flushed():
+            raise TrinityError(
+                "CONFIGURATION_INVALID",
+                f"Table '{table.name}' has followed further than the server's log goes, which may be an older copy of "
+                "it: drop the slot, and create one of another name.",
+            )
 
 
 _Placed = tuple[Change, Transaction]
