@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,30 @@ def test_unknown_values_of_debezium_keep_what_is_stored(session: Session) -> Non
     ]  # fmt: skip
     gone = event("d", 40, {"id": 2, "name": None, "body": None})
     assert put(event("u", 40, None, {"id": 1, "name": "b", "body": None}), gone) == [(1, "b", None, 40)]
+
+
+def test_unknown_values_of_every_type_are_known_as_such(session: Session) -> None:
+    """Debezium writes the placeholder as the column's type allows."""
+    unknown = "__debezium_unavailable_value"
+    forms: dict[str, tuple[str, Any]] = {
+        "texts": ("array<string>", [unknown]),
+        "uuids": ("array<string>", ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]),
+        "numbers": ("array<int>", [*unknown.encode()]),
+        "amounts": ("array<decimal(5,2)>", [*unknown.encode()]),
+        "bytes": ("binary", base64.b64encode(unknown.encode()).decode()),
+        "pairs": ("map<string,string>", {unknown: unknown}),
+        "json": ("string", json.dumps({unknown: unknown}, separators=(",", ":"))),
+    }
+    columns = [Column("id", "int"), *(Column(name, kind) for name, (kind, _) in forms.items())]
+    for name, (_, value) in forms.items():
+        given = messages(session, event("u", 1, None, {"id": 1, name: value}))
+        with refused("BAD_DATA", f"'{name}'", "unavailable"):
+            cdc.debezium(given, columns, ["id"]).collect()
+        (row,) = cdc.debezium(given, columns, ["id"], unavailable={name: "own"}).collect()
+        assert (row[name], row.own) == (None, None)
+    known = {"id": 1, "texts": ["x"], "numbers": [95], "amounts": [1], "bytes": "AQ==", "pairs": {"x": unknown}}
+    (row,) = cdc.debezium(messages(session, event("u", 1, None, known)), columns, ["id"]).collect()
+    assert (row.numbers, row.pairs, row.json) == ([95], {"x": unknown}, None)
 
 
 def test_flat_messages_of_debezium(session: Session) -> None:

@@ -88,6 +88,16 @@ def test_an_unchanged_long_key_is_that_of_the_row_before(log: Log) -> None:
     assert log.changes()[1:] == [("u", before, row), ("u", before, row | {"site": 2})]
 
 
+def test_an_unchanged_long_array_has_a_placeholder_of_its_type(log: Log) -> None:
+    log.run("CREATE TABLE log.series (id INT PRIMARY KEY, n INT, numbers INT[], words TEXT[])")
+    log.run("ALTER TABLE log.series ALTER numbers SET STORAGE EXTERNAL, ALTER words SET STORAGE EXTERNAL")
+    log.slot.create()
+    log.run("INSERT INTO log.series SELECT 1, 0, array_agg(i), array_agg(i::text) FROM generate_series(1, 2000) i")
+    log.run("UPDATE log.series SET n = 1")
+    unknown = "__debezium_unavailable_value"
+    assert log.changes()[1] == ("u", None, {"id": 1, "n": 1, "numbers": [*unknown.encode()], "words": [unknown]})
+
+
 def test_an_array_without_commas_is_text(log: Log) -> None:
     log.run("CREATE TABLE log.area (id INT PRIMARY KEY, boxes BOX[], words TEXT[])")
     log.slot.create()

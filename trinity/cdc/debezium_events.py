@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from trinity.calls import public
 from trinity.cdc.json_text import text_of
 from trinity.cdc.messages import Invalid, Reading, position_or_failing, unlocated
+from trinity.cdc.placeholders import is_placeholder
 from trinity.cdc.values import DecimalForm, Encoding, TimeUnit, decimal_of, fields_of, integer_of, matches, whole
 from trinity.cdc.version_columns import Rows, row_columns, version_columns
 from trinity.errors import TrinityError
 from trinity.spark.settings import pinned
-from trinity.spark.types import spark_type
+from trinity.spi import parse_type
 from trinity.syntax.quoting import quoted, text_literal
 
 if TYPE_CHECKING:
@@ -209,10 +210,13 @@ def _flat(reading: Reading) -> DataFrame:
 
 def _check_own(own: Mapping[str, str], reading: Reading) -> None:
     """Check the columns that have watermarks of their own."""
-    types = {column.name: spark_type(column.type) for column in reading.columns}
+    types = {column.name: parse_type(column.type) for column in reading.columns}
     for name in own:
-        if types.get(name) not in ("string", "binary", "array<string>"):
-            message = f"unavailable: '{name}' is none of the rows' columns of type STRING, BINARY or ARRAY<STRING>."
+        if name not in types or is_placeholder("", types[name], "") is None:
+            message = (
+                f"unavailable: '{name}' is none of the rows' columns that may hold the placeholder: those of type "
+                "STRING, BINARY or MAP<STRING, STRING>, and arrays of texts, bytes or numbers."
+            )
             raise TrinityError("INVALID_ARGUMENTS", message)
     if own and reading.position is None:
         raise TrinityError("INVALID_ARGUMENTS", "unavailable needs a position, for the columns' own watermarks.")

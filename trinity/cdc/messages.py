@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.cdc.json_text import marked, text_of, valid
+from trinity.cdc.placeholders import is_placeholder
 from trinity.cdc.values import Encoding, failing, integer_of
 from trinity.cdc.version_columns import VersionColumns
 from trinity.errors import TrinityError, nearest
@@ -259,10 +260,5 @@ def _unknown(changes: _Changes, column: Column) -> str | None:
     """Return Spark SQL that is true for the placeholder; None for a column that cannot hold it."""
     if changes.placeholder is None:
         return None
-    text, value = text_literal(changes.placeholder), f"row.{quoted(column.name)}"
-    placeholder = {
-        "string": text,
-        "binary": f"CAST({text} AS BINARY)",
-        "array<string>": f"array({text})",
-    }.get(spark_type(column.type))
-    return f"{value} = {placeholder}" if placeholder is not None else None
+    found = is_placeholder(f"row.{quoted(column.name)}", parse_type(column.type), changes.placeholder)
+    return None if found is None else f"({found})"

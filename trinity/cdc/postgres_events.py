@@ -74,7 +74,9 @@ def _writer(kind: str, array: bool) -> tuple[_Write | None, Any]:
     """Return the function that writes a value of a type, None for text; and the placeholder of an unknown one."""
     write = _WRITERS.get(kind)
     placeholder = base64.b64encode(UNAVAILABLE.encode()).decode() if kind == "bytea" else UNAVAILABLE
-    return (lambda text: _array(text, write), [placeholder]) if array else (write, placeholder)
+    if not array:
+        return write, placeholder
+    return lambda text: _array(text, write), [*UNAVAILABLE.encode()] if kind in _NUMBERS else [placeholder]
 
 
 def _number(text: str) -> int | float | str:
@@ -94,8 +96,9 @@ def _zoned(text: str) -> str:
     return _time(text).removesuffix("+00") + "Z" if text.endswith("+00") else text
 
 
+_NUMBERS: Final = ("int2", "int4", "int8", "oid", "float4", "float8", "numeric")
 _WRITERS: Final[dict[str, _Write]] = {
-    **dict.fromkeys(("int2", "int4", "int8", "oid"), int),
+    **dict.fromkeys(_NUMBERS[:4], int),
     **dict.fromkeys(("float4", "float8"), _number),
     "bool": lambda text: text == "t",
     "bytea": _bytes,
