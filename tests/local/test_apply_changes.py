@@ -42,6 +42,16 @@ def test_events_delete_rows_until_a_later_one_comes(local: Session, catalog: str
     assert found.to_pylist() == [{"id": 1, "city": "Lima", "seq": 50}]
 
 
+@pytest.mark.parametrize("properties", [{"tombstone-key": "gone"}, {"rowkind.field": "gone"}])
+def test_the_mark_of_a_delete_may_be_among_the_events(local: Session, properties: dict[str, str]) -> None:
+    """In another case, too."""
+    columns = [trinity.Column("id", "bigint"), trinity.Column("seq", "bigint"), trinity.Column("gone", "string")]
+    table = local.create_table("t", columns, primary_key=["id"], properties={"watermark-key": "seq", **properties})
+    events = pa.table({"ID": [1, 2], "Seq": [1, 1], "GONE": pa.array([None, None], pa.string())})
+    trinity.apply_changes(events, table, keys=["id"], sequence_by="seq", apply_as_deletes="ID = 2")
+    assert table.to_arrow().to_pylist() == [{"id": 1, "seq": 1, "gone": None}]
+
+
 NESTED = pa.map_(pa.struct([("a", pa.int32())]), pa.int32())
 
 

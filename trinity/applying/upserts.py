@@ -47,7 +47,7 @@ def apply_here(
     """
     rows = stored_columns(table, source, arguments)
     gone = deleted(source, deleting)
-    for name, value in _marks(spec, definition).items():
+    for name, value in _marks(spec, definition, arguments).items():
         index, kind = rows.schema.get_field_index(name), arrow_type(definition.column(name).type)
         others = rows.column(index) if index >= 0 else pa.scalar(None, kind)
         if others.type != kind:
@@ -83,7 +83,7 @@ def apply_as_upserts(
         values = {name: F.col(quoted(name)) for name in arguments.columns}
         if arguments.deletes is not None:
             gone = deleting(table, source, arguments)
-            for name, value in _marks(spec, definition).items():
+            for name, value in _marks(spec, definition, arguments).items():
                 kind = spark_type(definition.column(name).type)
                 values[name] = F.when(gone, F.lit(value).cast(kind)).otherwise(values.get(name, F.lit(None)))
         refusal = missing(table, arguments, source.schema).alias(REFUSAL)
@@ -91,9 +91,11 @@ def apply_as_upserts(
         return append_rows(table, rows, txn, keyed=True)
 
 
-def _marks(spec: MergeSpec, definition: TableDefinition) -> dict[str, Any]:
-    """Return the columns that mark a deleting event, each with its value there."""
-    return {spec.row_kind: "-D"} if spec.by_column and spec.row_kind else tombstone_marks(spec, definition)
+def _marks(spec: MergeSpec, definition: TableDefinition, arguments: ApplyArguments) -> dict[str, Any]:
+    """Return column -> value of a deleting event, in the source's spelling if it has the column."""
+    marks = {spec.row_kind: "-D"} if spec.by_column and spec.row_kind else tombstone_marks(spec, definition)
+    spelled = {name.lower(): name for name in arguments.columns}
+    return {spelled.get(name.lower(), name): value for name, value in marks.items()}
 
 
 def stored_columns(table: Target, source: pa.Table, arguments: ApplyArguments) -> pa.Table:
