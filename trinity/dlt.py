@@ -144,11 +144,17 @@ def _table(session: Session, name: TableName, schema: pa.Schema, hints: _Hints, 
     """
     columns = hints["columns"]
     key = [column for column, given in columns.items() if given.get("primary_key")] if keyed else []
-    if keyed and not key:
+    if keyed and (not key or any(given.get("merge_key") for given in columns.values())):
         raise TrinityError(
             "NOT_SUPPORTED",
-            f"Resource '{hints['name']}' is merged without a primary key; give it primary_key, since rows that share a "
-            "merge_key alone are not replaced.",
+            f"Resource '{hints['name']}' is merged {'by a merge_key' if key else 'without a primary key'}; give it "
+            "primary_key alone, since rows that share a merge_key are not replaced.",
+        )
+    if keyed and (strategy := hints.get("x-merge-strategy")) not in (None, "delete-insert", "upsert"):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Resource '{hints['name']}' is merged by strategy '{strategy}', and this destination replaces the row of "
+            "a key, as 'upsert' and 'delete-insert' do.",
         )
     deleting = [column for column, given in columns.items() if given.get("hard_delete")] if keyed else []
     for column in deleting:

@@ -100,9 +100,31 @@ def test_a_load_that_is_repeated_writes_its_rows_once(
     assert [row["id"] for row in rows(local, local_fmt)] == [1, 2]
 
 
-def test_what_a_table_cannot_follow_is_said(local_fmt: str, load: Callable[..., Any]) -> None:
-    with pytest.raises(Exception, match=r"NOT_SUPPORTED.*primary_key"):
-        load([{"id": 1}], write_disposition="merge")
+@pytest.mark.parametrize(
+    ("hints", "says"),
+    [
+        ({"write_disposition": "merge"}, "without a primary key"),
+        ({"write_disposition": "merge", "primary_key": "id", "merge_key": "at"}, "by a merge_key"),
+        *(
+            ({"write_disposition": {"disposition": "merge", "strategy": strategy}, "primary_key": "id"}, strategy)
+            for strategy in ("scd2", "insert-only")
+        ),
+    ],
+    ids=["no key", "merge_key", "scd2", "insert-only"],
+)
+def test_what_a_table_cannot_follow_is_said(load: Callable[..., Any], hints: Row, says: str) -> None:
+    with pytest.raises(Exception, match=f"NOT_SUPPORTED.*{says}"):
+        load([{"id": 1, "at": 1}], **hints)
+
+
+@pytest.mark.parametrize("strategy", ["upsert", "delete-insert"])
+def test_strategies_that_replace_rows_are_upserts(
+    local: Session, local_fmt: str, load: Callable[..., Any], strategy: str
+) -> None:
+    for at in (1, 2):
+        disposition = {"disposition": "merge", "strategy": strategy}
+        load([{"id": 1, "at": at}], write_disposition=disposition, primary_key="id")
+    assert rows(local, local_fmt) == [{"id": 1, "at": 2}]
 
 
 def test_pipelines_that_load_out_of_order_lose_no_row(
