@@ -172,6 +172,20 @@ def test_a_full_compaction_forgets_expired_tombstones_though_nothing_was_written
     assert local_orders.compact("full").skipped
 
 
+def test_tombstones_expire_where_no_row_is_left(local_orders: Table) -> None:
+    """There is neither a base nor a log then, by whose commit numbers the compaction's is found."""
+    local_orders.upsert([{"order_id": "1", "ts": 2, "amount": 1.0}, {"order_id": "2", "ts": 2, "amount": 2.0}])
+    local_orders.delete()
+    local_orders.compact("full")
+    assert [row["_tier"] for row in local_orders.log()] == ["sidecar", "sidecar"]
+    local_orders.set_properties({"tombstone.retention": "0 seconds"})
+    local_orders.compact("full")
+    assert local_orders.log().collect() == []
+    assert local_orders.compact("full").skipped
+    local_orders.upsert([{"order_id": "1", "ts": 1, "amount": 3.0}])
+    assert local_orders.to_arrow(["amount"]).to_pylist() == [{"amount": 3.0}]
+
+
 @LOG_ROWS_AT_ONCE.set_to(700)
 def test_of_a_large_log_a_share_of_the_keys_is_folded_at_a_time(local: Session, local_fmt: str) -> None:
     table = local.create_table(f"{local_fmt}.default.t", COLUMNS, primary_key=["name"], properties=OPTIONS["late rows"])

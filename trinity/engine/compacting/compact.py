@@ -98,7 +98,9 @@ class _Compaction:
         return written if isinstance(written, NotLocal) else (written, [])
 
     def _task(self, tier: Tier) -> RewriteTask:
-        return RewriteTask(self.connector.sinks, self.handle.target, tier, highest_commit(self.handle.replaced))
+        # a table all of whose rows were deleted has only tombstones
+        commit = highest_commit(self.handle.replaced or self.splits.sidecar)
+        return RewriteTask(self.connector.sinks, self.handle.target, tier, commit)
 
     def _base_task(self, spec: MergeSpec) -> RewriteTask:
         count = self.plan.count
