@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -183,3 +185,48 @@ def test_a_name_that_a_list_of_columns_cannot_have_is_refused(local: Session, lo
     assert local.table(table.name).properties["watermark-key"] == "w"
     table.rename_column("b", new)
     assert new in local.table(table.name).columns
+
+
+SUMS = {"merge-engine": "aggregation", "sequence.field": "ts", "fields.v.aggregate-function": "sum"}
+CARTS = {
+    "merge-engine": "partial-update",
+    "fields.ts.sequence-group": "v,items",
+    "fields.v.aggregate-function": "sum",
+    "fields.items.aggregate-function": "listagg",
+}
+
+
+@pytest.mark.parametrize(
+    ("properties", "change"),
+    [
+        (SUMS, lambda table: table.add_column(Column("last", "int"))),
+        (SUMS, lambda table: table.upsert([{"k": 1, "ts": 1, "v": 1, "last": 1}], evolve=True)),
+        (CARTS, lambda table: table.drop_column("items")),
+    ],
+    ids=["added", "added with data", "dropped"],
+)
+def test_a_change_of_what_compaction_keeps_is_refused(
+    local: Session, local_fmt: str, properties: dict[str, str], change: Callable[[Table], object]
+) -> None:
+    """Else the next row of a key would come in place of what was folded before, or that would count twice."""
+    columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("v", "bigint")]
+    columns += [Column("items", "string")] if properties is CARTS else []
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"], properties=properties)
+    table.upsert([{"k": 1, "ts": 1, "v": 4}])
+    table.compact("full")
+    with refused("NOT_SUPPORTED", "row versions"):
+        change(table)
+    table.upsert([{"k": 1, "ts": 2, "v": 1}])
+    assert local.table(table.name).to_arrow(["v"]).to_pylist() == [{"v": 5}]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_column_is_added_where_compaction_keeps_the_same(local: Session, local_fmt: str, kept: bool) -> None:
+    columns = [Column("k", "bigint"), Column("ts", "bigint"), Column("v", "bigint"), Column("w", "bigint")]
+    properties = SUMS if kept else {name: value for name, value in SUMS.items() if name != "sequence.field"}
+    table = local.create_table(f"{local_fmt}.default.t", columns, primary_key=["k"], properties=properties)
+    table.upsert([{"k": 1, "ts": 1, "v": 4, "w": 7}])
+    table.compact("full")
+    table.add_column(Column("last", "int"))
+    table.upsert([{"k": 1, "ts": 2, "v": 1, "last": 3}])
+    assert local.table(table.name).to_arrow(["v", "w", "last"]).to_pylist() == [{"v": 5, "w": 7, "last": 3}]

@@ -214,6 +214,24 @@ def _same_meaning(before: TableDefinition, after: TableDefinition) -> TableDefin
     return after
 
 
+def check_history(before: TableDefinition, after: TableDefinition) -> None:
+    """Refuse a change after which compactions keep row versions and did not before, or the other way round (E3).
+
+    Reads fold either base rows or the row versions that were kept of them: they would lose the former, or count both.
+
+    Raises:
+        TrinityError: NOT_SUPPORTED.
+    """
+    if not (before.keyed and after.keyed) or merge_spec(before).keeps_history == merge_spec(after).keeps_history:
+        return
+    needed = "now needs" if merge_spec(after).keeps_history else "no longer needs"
+    raise TrinityError(
+        "NOT_SUPPORTED",
+        f"Table '{before.full_name}' {needed} its old row versions, since a column's function depends on their order: "
+        "compactions so far have folded them otherwise (E3). Create a new table with these columns; insert into it.",
+    )
+
+
 def changed(definition: TableDefinition, change: Change) -> TableDefinition:
     """Return the definition after a user's change. If that fails, or returns no definition, raise INVALID_ARGUMENTS."""
     try:

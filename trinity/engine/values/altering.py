@@ -33,10 +33,11 @@ def altered(target: Target, definition: TableDefinition, changes: Iterable[evolv
         from trinity.storage.foreign import not_ours
 
         raise not_ours(str(target.name), "its columns")
-    definition = target.handle.named(definition)
+    before = definition = target.handle.named(definition)
     for change in changes:
         definition = evolve.changed(definition, change)
     merge_spec(definition)
+    evolve.check_history(before, definition)
     check_types(definition, target.session)
     return definition
 
