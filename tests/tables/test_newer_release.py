@@ -13,19 +13,29 @@ from tests.support.refusals import refused
 from trinity import Session, Table
 from trinity.spi import schema
 
-SAYS = ("A newer release of Trinity wrote table 'default.t'", "version 2, and this release reads up to 1. Upgrade")
+NEWER = schema.METADATA_VERSION + 1
+SAYS = (
+    "A newer release of Trinity wrote table 'default.t'",
+    f"version {NEWER}, and this release reads up to {NEWER - 1}. Upgrade",
+)
 
 
 def digests(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.rglob("*.*")}
 
 
+def as_newer(patch: pytest.MonkeyPatch) -> None:
+    """Have this process write definitions as a newer release."""
+    patch.setattr(schema, "METADATA_VERSION", NEWER)
+    patch.setattr(schema.TableDefinition, "needed_version", NEWER)
+
+
 def written_by_newer(warehouse: Path, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a table, and change its definition as a release with metadata version 2 does."""
+    """Make a table, and change its definition as a release with a newer metadata version does."""
     with trinity.connect(warehouse, engine="local") as session:
         table = session.create_table(f"{fmt}.default.t", [{"id": 1, "v": "a"}], primary_key=["id"])
         with monkeypatch.context() as newer:
-            newer.setattr(schema, "METADATA_VERSION", 2)
+            as_newer(newer)
             table.set_properties({"keep-versions": "7"})
             table.upsert([{"id": 2, "v": "b"}])
 
@@ -62,7 +72,7 @@ def test_a_process_that_has_the_table_open_is_refused_too(
         table = session.create_table(f"{fmt}.default.t", [{"id": 1, "v": "a"}], primary_key=["id"])
         assert table.count() == 1
         with trinity.connect(warehouse, engine="local") as other, monkeypatch.context() as newer:
-            newer.setattr(schema, "METADATA_VERSION", 2)
+            as_newer(newer)
             other.table(f"{fmt}.default.t").set_properties({"keep-versions": "7"})
         with refused("NOT_SUPPORTED", *SAYS):
             table.upsert([{"id": 2, "v": "b"}])

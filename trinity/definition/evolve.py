@@ -214,22 +214,14 @@ def _same_meaning(before: TableDefinition, after: TableDefinition) -> TableDefin
     return after
 
 
-def check_history(before: TableDefinition, after: TableDefinition) -> None:
-    """Refuse a change after which compactions keep row versions and did not before, or the other way round (E3).
+def with_history_noted(before: TableDefinition, after: TableDefinition) -> TableDefinition:
+    """Return a changed definition; it says so if compactions now keep row versions and did not before, or no longer.
 
-    Reads fold either base rows or the row versions that were kept of them: they would lose the former, or count both.
-
-    Raises:
-        TrinityError: NOT_SUPPORTED.
+    Reads and compactions then ask of each key whether its base row is the fold of row versions in the sidecar (E3).
     """
-    if not (before.keyed and after.keyed) or merge_spec(before).keeps_history == merge_spec(after).keeps_history:
-        return
-    needed = "now needs" if merge_spec(after).keeps_history else "no longer needs"
-    raise TrinityError(
-        "NOT_SUPPORTED",
-        f"Table '{before.full_name}' {needed} its old row versions, since a column's function depends on their order: "
-        "compactions so far have folded them otherwise (E3). Create a new table with these columns; insert into it.",
-    )
+    if not after.keyed or merge_spec(before).keeps_history == merge_spec(after).keeps_history:
+        return after
+    return replace(after, history_changed=True)
 
 
 def changed(definition: TableDefinition, change: Change) -> TableDefinition:

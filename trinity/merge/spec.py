@@ -52,6 +52,7 @@ class MergeSpec:
         functions: column -> its aggregate function, of columns that have one (A3, E1).
         remove_on_delete: True when a -D deletes the row and a -U is ignored (D3).
         remove_on_group: those of ``groups`` in which a -D that is not older deletes the row (D5).
+        history_changed: True once an ALTER has changed :attr:`keeps_history`.
     """
 
     key: tuple[str, ...]
@@ -70,6 +71,7 @@ class MergeSpec:
     functions: Mapping[str, FieldFunction] = field(default_factory=dict)
     remove_on_delete: bool = False
     remove_on_group: tuple[SequenceGroup, ...] = ()
+    history_changed: bool = False
 
     @property
     def by_column(self) -> bool:
@@ -104,7 +106,7 @@ class MergeSpec:
         """
         if not self.by_column:
             return self.keeps_tombstones
-        return self.keeps_history or bool(self.ordering) or bool(self.row_kind)
+        return self.may_have_history or bool(self.ordering) or bool(self.row_kind)
 
     @property
     def sidecar_columns(self) -> tuple[str, ...]:
@@ -119,6 +121,11 @@ class MergeSpec:
         if self.engine is MergeEngine.PARTIAL_UPDATE:
             return bool(self.ordering) or not stands
         return self.by_column and bool(self.ordering) and (self.remove_on_delete or not stands)
+
+    @property
+    def may_have_history(self) -> bool:
+        """True when the sidecar may have the versions that base rows are the fold of."""
+        return self.keeps_history or self.history_changed
 
     @property
     def folds_without_order(self) -> bool:
@@ -231,6 +238,7 @@ class _Parser(_Options):
             functions=by_column.functions,
             remove_on_delete=by_column.remove_on_delete,
             remove_on_group=by_column.remove_on_group,
+            history_changed=self.definition.history_changed,
         )
 
     def choice(self, key: str, values: tuple[str, ...]) -> str:

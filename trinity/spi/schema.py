@@ -31,7 +31,7 @@ STAMP = "_trinity_order"
 engines. Files of keyed tables have it in formats whose files other engines may rewrite. The table itself has it from
 its first row change on (L3)."""
 
-METADATA_VERSION: Final = 1
+METADATA_VERSION: Final = 2
 """Version of Trinity's metadata of a table: the definition, the tiers of files, the sidecar, the txn records. It is
 raised when an older release would misread a table; a definition has the lowest version that it needs."""
 
@@ -158,6 +158,8 @@ class TableDefinition:
         dropped: columns that were dropped; no new column gets their names in data files.
         checks: CHECK constraints. The engine enforces them; an adapter only stores them.
         replaced: the version in which this table took the place of another one of its name (L13); 0 for the first one.
+        history_changed: True once an ALTER has changed whether compaction keeps row versions (E3): some base rows may
+            be the fold of versions that were kept, and others not.
         external: True for a table that Trinity did not make: it has no hidden columns, and Trinity may not replace its
             files. Not part of :meth:`to_dict`.
         id: unique among the tables that have had this name; empty for a table without one, such as one made before
@@ -174,6 +176,7 @@ class TableDefinition:
     dropped: tuple[Column, ...] = ()
     checks: tuple[Check, ...] = ()
     replaced: int = 0
+    history_changed: bool = False
     external: bool = False
     id: str = field(default="", compare=False)
     catalog: str = field(default="", compare=False)
@@ -281,9 +284,14 @@ class TableDefinition:
         """Return a JSON-ready form, which :meth:`from_dict` reads."""
         found = asdict(replace(self, columns=(), dropped=()))
         columns = {"columns": list(map(_column_dict, self.columns)), "dropped": list(map(_column_dict, self.dropped))}
-        left_out = ("external", "catalog", *(() if self.replaced else ("replaced",)))
-        kept = {name: value for name, value in (found | columns).items() if name not in left_out}
-        return {"metadata_version": METADATA_VERSION, **kept}
+        optional = [name for name in ("replaced", "history_changed") if not found[name]]
+        kept = {name: v for name, v in (found | columns).items() if name not in ("external", "catalog", *optional)}
+        return {"metadata_version": self.needed_version, **kept}
+
+    @property
+    def needed_version(self) -> int:
+        """The lowest version of Trinity's metadata that describes the table: 2 with :attr:`history_changed`."""
+        return 2 if self.history_changed else 1
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:
@@ -310,6 +318,7 @@ class TableDefinition:
             dropped=tuple(Column(**c) for c in data.get("dropped", ())),
             checks=tuple(Check(**c) for c in data.get("checks", ())),
             replaced=data.get("replaced", 0),
+            history_changed=data.get("history_changed", False),
             id=data.get("id", ""),
         ).numbered()
 

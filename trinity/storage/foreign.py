@@ -133,7 +133,7 @@ def adopted_properties(
 
 def keeps_row_versions(definition: TableDefinition) -> bool:
     """Return whether a table keeps the row versions of compacted rows (E3)."""
-    return definition.keyed and merge_spec(definition).keeps_history
+    return definition.keyed and merge_spec(definition).may_have_history
 
 
 def changed_compacted_rows(table: str, restore: str) -> TrinityError:

@@ -131,7 +131,7 @@ def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> Com
     A run is part of the base: live rows whose keys have no other row in the base that is not deleted. It has the log's
     winners or, where the engine folds by column, the fold of base rows and log.
 
-    Without other base files, or where the sidecar keeps all row versions, the plan is a new base instead.
+    Without other base files, or where the sidecar may have all row versions, the plan is a new base instead.
     """
     base, log = tiers(splits.files)
     if not log:
@@ -139,7 +139,7 @@ def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> Com
     runs = _small_runs(splits.definition, base, log)
     folded = {f.path for f in runs}
     kept = [f for f in base if f.path not in folded]
-    if not kept or spec.keeps_history:
+    if not kept or spec.may_have_history:
         return _new_base(splits, spec, retention)
     fold = FoldPlan(splits, spec, kept, runs, well_bucketed([f for f in kept if f.bucket], splits.definition))
     return CompactionPlan(Rewrite.RESOLVED, [*fold.log, *runs], fold=fold, retention=retention)

@@ -15,7 +15,6 @@ from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
-from trinity.merge.spec import merge_spec
 from trinity.spi import Check, SplitSource, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted
@@ -36,8 +35,7 @@ def altered(target: Target, definition: TableDefinition, changes: Iterable[evolv
     before = definition = target.handle.named(definition)
     for change in changes:
         definition = evolve.changed(definition, change)
-    merge_spec(definition)
-    evolve.check_history(before, definition)
+    definition = evolve.with_history_noted(before, definition)
     check_types(definition, target.session)
     return definition
 

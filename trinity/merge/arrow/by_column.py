@@ -100,7 +100,7 @@ class ColumnFold:
     def contributions(self, versions: pa.Table) -> Contributions:
         """Return the row versions in fold order. ``versions`` are in arrival order, without NULL in their keys."""
         spec = self.spec
-        kinds = self._kinds(versions)
+        kinds = self.kinds(versions)
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
             ignored = _is_retract(kinds) if spec.ignore_delete else kinds == FoldKind.RETRACT_UPDATE
             versions, kinds = versions.filter(as_arrow(~ignored)), kinds[~ignored]
@@ -112,7 +112,8 @@ class ColumnFold:
         cut = fold_order.last(kinds == FoldKind.CUT)
         return Contributions(versions, kinds, fold_order, np.arange(len(kinds)) >= cut[numbers])
 
-    def _kinds(self, versions: pa.Table) -> np.ndarray:
+    def kinds(self, versions: pa.Table) -> np.ndarray:
+        """Return the :class:`~trinity.merge.row_kinds.FoldKind` of each row version."""
         kinds = np.full(len(versions), FoldKind.ADD, np.int8)
         if self.spec.row_kind:
             row_kinds = pc.utf8_rtrim(versions.column(self.spec.row_kind).combine_chunks(), " ")

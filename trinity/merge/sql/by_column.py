@@ -31,7 +31,8 @@ def _is_flat(kind: DataType) -> bool:
     return kind.is_number or kind.is_datetime or kind.name == "boolean"
 
 
-def _kind(spec: MergeSpec, cuts: bool) -> str:
+def kind_of(spec: MergeSpec, cuts: bool) -> str:
+    """Return Spark SQL: a row's :class:`~trinity.merge.row_kinds.FoldKind`; ``cuts`` if it may be a hard delete."""
     found = f"WHEN {ROW_KIND} = {StoredKind.DELETED} THEN {FoldKind.CUT} " if cuts else ""
     if spec.row_kind:
         kind = f"rtrim({quoted(spec.row_kind)})"
@@ -86,7 +87,7 @@ class ColumnFold:
         """
         # few operations: each one on a DataFrame costs every read some milliseconds, however few the rows
         spec = self.spec
-        kind = _kind(spec, self.hard_deletes)
+        kind = kind_of(spec, self.hard_deletes)
         if spec.row_kind and (spec.ignore_delete or spec.remove_on_delete):
             ignored = is_retract(kind) if spec.ignore_delete else f"{kind} = {FoldKind.RETRACT_UPDATE}"
             versions = versions.where(f"NOT ({ignored})")

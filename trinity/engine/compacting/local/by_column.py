@@ -60,19 +60,19 @@ class ColumnRewrite:
     def _add_all(self, parts: Parts) -> None:
         read = self.storage.append(pa.field(SINCE, pa.int64()))
         keys = self._keys(FoldedKeys.of(self.fold, read))
-        earlier = keys.sidecar_rows()
+        earlier = list(keys.sidecar_rows)
         placed = read.append(pa.field(ARRIVAL, pa.int64()))
         for file in self.fold.splits.sidecar:
             for page in keys.split(live_pages(file, placed))[0]:
                 self._add(parts, pa.Table.from_batches([page]), deleted=True)
         for file in self.touched:
             rows, positions = rows_of_keys(file, read, keys.keys)
-            earlier.append(rows)
+            earlier.append(keys.without_kept(rows))
             self.lost |= {file.path: [as_arrow(positions)]} if len(positions) else {}
         for file in self.replaced:
             for page in live_pages(file, read):
                 [others], matching = keys.split([page])
-                earlier += [] if self.spec.keeps_history else matching  # else the sidecar has their versions
+                earlier += map(keys.without_kept, matching)
                 self._add(parts, self._as_folded(pa.Table.from_batches([others])))
         by_column = ColumnFold(self.fold.splits.definition, self.spec)
         given = by_column.contributions(pa.concat_tables([*earlier, keys.log]))

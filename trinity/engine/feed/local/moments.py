@@ -20,7 +20,7 @@ from trinity.engine.feed.local.images import NONE, Pairs
 from trinity.engine.feed.local.rows import InColumns
 from trinity.engine.feed.steps import FIRST
 from trinity.engine.reading.data_files import live_pages
-from trinity.engine.reading.local.fold_by_column import FoldedKeys, folded_first, rows_of_keys
+from trinity.engine.reading.local.fold_by_column import FoldedKeys, rows_of_keys
 from trinity.engine.reading.local.selection import to_user_columns
 from trinity.engine.reading.plan import FoldPlan
 from trinity.hidden import MOMENT
@@ -72,10 +72,10 @@ def _versions(appends: Appends, fold: ColumnFold) -> pa.Table:
         mine = {file.path: rows for file, rows in zip(added, pool.map(came, added), strict=True)}
         keys = Keys.of(pa.concat_tables(mine.values()), spec.key)[0]
         log = [_with_moment(appends.moment(file), touched(file)) for file in appends.log]
-        base = [] if spec.keeps_history else list(pool.map(touched, appends.base))
-    rows = folded_first(pa.concat_tables(log), spec)
-    sidecar = FoldedKeys(FoldPlan.of(splits, spec), storage, rows, keys).sidecar_rows()
-    return pa.concat_tables([*(_with_moment(FIRST, earlier) for earlier in (*base, *sidecar)), rows]).combine_chunks()
+        base = [] if spec.keeps_history and not spec.history_changed else list(pool.map(touched, appends.base))
+    folded = FoldedKeys(FoldPlan.of(splits, spec), storage, pa.concat_tables(log), keys).folded_first()
+    earlier = [*map(folded.without_kept, base), *folded.sidecar_rows]
+    return pa.concat_tables([*(_with_moment(FIRST, rows) for rows in earlier), folded.log]).combine_chunks()
 
 
 def _with_moment(moment: int, rows: pa.Table) -> pa.Table:

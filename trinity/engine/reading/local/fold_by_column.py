@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -25,8 +25,7 @@ from trinity.engine.reading.row_arrival import RowArrival
 from trinity.hidden import ARRIVAL
 from trinity.merge.arrow.by_column import ColumnFold
 from trinity.merge.kernels.keys import Keys, without_null_keys
-from trinity.merge.row_kinds import StoredKind
-from trinity.merge.spec import MergeSpec
+from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.spi import ROW_KIND, STAMP, DataFile
 from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, rows_in, stored_rows
 
@@ -43,14 +42,13 @@ def folded_rows(fold: FoldPlan, columns: Sequence[str]) -> Iterator[pa.RecordBat
     base, log = tiers(fold.splits.files)
     touched = {file.path for file in may_share_keys(base, log, fold.splits.definition)}
     keys = FoldedKeys.of(fold, storage)
-    earlier = keys.sidecar_rows()
+    earlier = list(keys.sidecar_rows)
 
     def split(file: DataFile, group: int | None) -> list[pa.RecordBatch]:
         if file.path not in touched:
             return list(live_pages(file, wanted, group))
         others, matching = keys.split(live_pages(file, storage, group))
-        if not fold.spec.keeps_history:  # else the sidecar has the versions of which they are the fold
-            earlier.extend(matching)  # in any order: a key has one row in the base
+        earlier.extend(map(keys.without_kept, matching))  # in any order: a key has one row in the base
         return [page.select(columns) for page in others]
 
     yield from in_threads(partial(split, file, group) for file in base for group in _groups(file))
@@ -83,10 +81,7 @@ class FoldedKeys:
         log = without_null_keys(pa.concat_tables(read or [storage.empty_table()]), fold.spec.key)
         if arrival is not None:
             log = arrival.in_order(log).select(storage.names)
-        unfolded = folded_first(log, fold.spec)
-        # keys of rows that are left out are folded, too: the sidecar has their versions
-        keys = Keys.of(log, fold.spec.key)[0] if len(unfolded) < len(log) else None
-        return cls(fold, storage, unfolded, keys)
+        return cls(fold, storage, log).folded_first()
 
     @cached_property
     def keys(self) -> Keys:
@@ -106,26 +101,44 @@ class FoldedKeys:
             others.append(page)
         return others, matching
 
-    def sidecar_rows(self) -> list[pa.Table]:
-        """Return one table, the sidecar's row versions of the folded keys, in arrival order; none without a sidecar."""
+    @cached_property
+    def sidecar_rows(self) -> Sequence[pa.Table]:
+        """One table, the sidecar's row versions of the folded keys, in arrival order; none without a sidecar."""
         placed = self.storage.append(pa.field(ARRIVAL, pa.int64()))
         matching = [rows_of_keys(file, placed, self.keys)[0] for file in self.fold.splits.sidecar]
         return [pa.concat_tables(matching).sort_by(ARRIVAL).select(self.storage.names)] if matching else []
 
+    def without_kept(self, rows: pa.Table) -> pa.Table:
+        """Leave out of the rows that are the fold of others those whose versions the sidecar has (E3)."""
+        spec = self.fold.spec
+        if not spec.history_changed:
+            return rows.slice(0, 0) if spec.keeps_history else rows
+        stays = np.ones(len(rows), bool)
+        stays[self._kept.lookup(rows)[0]] = False
+        return rows.filter(as_arrow(stays))
 
-def folded_first(log: pa.Table, spec: MergeSpec) -> pa.Table:
-    """Put rows of the log that are the fold of others before all other rows; drop them if the sidecar has the others.
+    @cached_property
+    def _kept(self) -> Keys:
+        """The folded keys of which the sidecar has added rows: it has all the versions of their base rows then."""
+        fold = ColumnFold(self.fold.splits.definition, self.fold.spec)
+        added = [rows.filter(as_arrow(fold.kinds(rows) == FoldKind.ADD)) for rows in self.sidecar_rows]
+        return Keys.of(pa.concat_tables(added or [self.storage.empty_table()]), self.fold.spec.key)[0]
 
-    A compaction leaves such a row in the log for a value out of range (A4); another engine may also rewrite it there.
-    """
-    if ROW_KIND not in log.column_names:
-        return log
-    kinds = log.column(ROW_KIND)
-    is_folded = pc.fill_null(pc.equal(kinds, pa.scalar(StoredKind.FOLDED, kinds.type)), False)
-    if not pc.any(is_folded).as_py():
-        return log
-    others = log.filter(pc.invert(is_folded))
-    return others if spec.keeps_history else pa.concat_tables([log.filter(is_folded), others])
+    def folded_first(self) -> FoldedKeys:
+        """Put rows of the log that are the fold of others before all other rows, without those of :meth:`without_kept`.
+
+        A compaction leaves such a row in the log for a value out of range (A4); another engine may also rewrite it
+        there.
+        """
+        if ROW_KIND not in self.log.column_names:
+            return self
+        kinds = self.log.column(ROW_KIND)
+        is_folded = pc.fill_null(pc.equal(kinds, pa.scalar(StoredKind.FOLDED, kinds.type)), False)
+        if not pc.any(is_folded).as_py():
+            return self
+        # the keys of rows that are left out are folded, too
+        first, others = self.without_kept(self.log.filter(is_folded)), self.log.filter(pc.invert(is_folded))
+        return replace(self, log=pa.concat_tables([first, others]), given=self.keys)
 
 
 def _groups(file: DataFile) -> Iterable[int | None]:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from trinity.engine.reading.files import tiers
 from trinity.engine.reading.spark.fold_bounds import packed_orders, small_sums
 from trinity.engine.reading.spark.scan import log_scan, plain_scan
-from trinity.hidden import ARRIVAL, DELETED, SINCE, VISIBLE
+from trinity.hidden import ARRIVAL, DELETED, KEPT, SINCE, VISIBLE
 from trinity.merge.kernels.bitmap_unions import BITMAP_UNIONS, united_bitmaps
-from trinity.merge.row_kinds import StoredKind
+from trinity.merge.row_kinds import FoldKind, StoredKind
 from trinity.merge.spec import MergeSpec
-from trinity.merge.sql.by_column import ColumnFold
+from trinity.merge.sql.by_column import ColumnFold, kind_of
 from trinity.merge.sql.rows import AnyRows
 from trinity.spark_names import DataFrame
 from trinity.spi import CARRIED, ROW_KIND, DataFile, SplitSource
@@ -63,8 +63,8 @@ def with_carried(rows: AnyRows, splits: SplitSource) -> AnyRows:
 
 
 def needed_base(splits: SplitSource, spec: MergeSpec) -> list[DataFile]:
-    """Return the base files that are folded: none where the sidecar has the versions that they were folded from."""
-    return [] if spec.keeps_history else tiers(splits.files)[0]
+    """Return the base files that may be folded: none where the sidecar has all versions that they were folded from."""
+    return [] if spec.keeps_history and not spec.history_changed else tiers(splits.files)[0]
 
 
 def with_base(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: MergeSpec) -> AnyRows:
@@ -74,21 +74,32 @@ def with_base(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: Me
     """
     if _may_have(splits, ROW_KIND):
         rows = _folded_first(rows, spec)
-    if base is None:
-        return rows
-    return rows.unionByName(base.selectExpr("*", f"-1L AS {ARRIVAL}"))
+    if base is not None:
+        rows = rows.unionByName(base.selectExpr("*", f"{_OF_FOLDED}L AS {ARRIVAL}"))
+    return _without_kept(rows, spec) if spec.history_changed and splits.sidecar else rows
+
+
+_OF_FOLDED: Final = -1
+"""Arrival of rows that are the fold of others: after those of the sidecar, and before those of the log."""
+
+
+def _without_kept(rows: AnyRows, spec: MergeSpec) -> AnyRows:
+    """Leave out the rows that are the fold of others, if the sidecar has an added row of their key, and so all (E3)."""
+    added = f"{ARRIVAL} < {_OF_FOLDED} AND {kind_of(spec, cuts=True)} = {FoldKind.ADD}"
+    kept = f"max(IF({added}, 1, 0)) OVER (PARTITION BY {', '.join(map(quoted, spec.key))}) AS {KEPT}"
+    return rows.selectExpr("*", kept).where(f"{ARRIVAL} <> {_OF_FOLDED} OR {KEPT} = 0").drop(KEPT)
 
 
 def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
     """Put rows of the log that are the fold of others, which have a row kind of their own, before all other rows.
 
-    They are base rows that another engine rewrote into the log, say. Where the base is not folded they are dropped.
+    They are base rows that another engine rewrote into the log, say. Where no base row is folded they are dropped.
     """
     is_folded = f"{ROW_KIND} <=> {StoredKind.FOLDED}"
-    if spec.keeps_history:
+    if spec.keeps_history and not spec.history_changed:
         return rows.where(f"NOT ({is_folded})")
     columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
-    return rows.selectExpr(*columns, f"IF({is_folded}, -1L, {ARRIVAL}) AS {ARRIVAL}")
+    return rows.selectExpr(*columns, f"IF({is_folded}, {_OF_FOLDED}L, {ARRIVAL}) AS {ARRIVAL}")
 
 
 def folded(rows: AnyRows, splits: SplitSource, spec: MergeSpec) -> AnyRows:
