@@ -84,6 +84,11 @@ class _LoadFile:
     path: Path
 
     @property
+    def table(self) -> str:
+        """The name of the table in dlt."""
+        return self.path.name.split(".")[0]
+
+    @property
     def number(self) -> int:
         """The number of the load: later loads of a pipeline have higher ones."""
         return int(Decimal(self.path.parent.parent.name) * 1_000_000)
@@ -91,9 +96,9 @@ class _LoadFile:
     @property
     def index(self) -> int:
         """The file's index among those of its table in the package; the same at each attempt."""
-        table, package = self.path.name.split(".")[0], self.path.parent.parent
-        found = {f.name.split(".")[1] for folder in _JOBS for f in (package / folder).glob(f"{glob.escape(table)}.*")}
-        return sorted(found | {self.path.name.split(".")[1]}).index(self.path.name.split(".")[1])
+        mine, package, pattern = self.path.name.split(".")[1], self.path.parent.parent, f"{glob.escape(self.table)}.*"
+        found = {file.name.split(".")[1] for folder in _JOBS for file in (package / folder).glob(pattern)}
+        return sorted(found | {mine}).index(mine)
 
     def commit(self, table: Table, word: str, write: Callable[[TransactionId], CommitResult]) -> None:
         """Make a commit of the load once: loads of other pipelines, and of dlt's other tables, do not count.
@@ -101,8 +106,8 @@ class _LoadFile:
         Raises:
             TrinityError: INVALID_ARGUMENTS if a later load of a pipeline of the same name came first.
         """
-        pipeline, name = self.path.parents[4].name, self.path.name.split(".")[0]
-        application = f"dlt {pipeline}/{name} {word}"
+        pipeline = self.path.parents[4].name
+        application = f"dlt {pipeline}/{self.table} {word}"
         if not write((application, self.number)).skipped:
             return
         recorded = table.connector.metadata.recorded_txn(table.handle, application)

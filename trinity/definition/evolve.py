@@ -218,10 +218,10 @@ def with_history_noted(before: TableDefinition, after: TableDefinition) -> Table
     """Return a changed definition; it says so if compactions now keep row versions and did not before, or no longer.
 
     Reads and compactions then ask of each key whether its base row is the fold of row versions in the sidecar (E3).
+    Raises as :func:`merge_spec` for properties that are not valid after the change.
     """
-    if not after.keyed or merge_spec(before).keeps_history == merge_spec(after).keeps_history:
-        return after
-    return replace(after, history_changed=True)
+    same = merge_spec(after).keeps_history == merge_spec(before).keeps_history
+    return after if same else replace(after, history_changed=True)
 
 
 def changed(definition: TableDefinition, change: Change) -> TableDefinition:

@@ -123,6 +123,11 @@ class MergeSpec:
         return self.by_column and bool(self.ordering) and (self.remove_on_delete or not stands)
 
     @property
+    def has_all_history(self) -> bool:
+        """True when the sidecar has the versions of every base row, so that no fold needs a base row."""
+        return self.keeps_history and not self.history_changed
+
+    @property
     def may_have_history(self) -> bool:
         """True when the sidecar may have the versions that base rows are the fold of."""
         return self.keeps_history or self.history_changed

@@ -72,7 +72,7 @@ def _versions(appends: Appends, fold: ColumnFold) -> pa.Table:
         mine = {file.path: rows for file, rows in zip(added, pool.map(came, added), strict=True)}
         keys = Keys.of(pa.concat_tables(mine.values()), spec.key)[0]
         log = [_with_moment(appends.moment(file), touched(file)) for file in appends.log]
-        base = [] if spec.keeps_history and not spec.history_changed else list(pool.map(touched, appends.base))
+        base = [] if spec.has_all_history else list(pool.map(touched, appends.base))
     folded = FoldedKeys(FoldPlan.of(splits, spec), storage, pa.concat_tables(log), keys).folded_first()
     earlier = [*map(folded.without_kept, base), *folded.sidecar_rows]
     return pa.concat_tables([*(_with_moment(FIRST, rows) for rows in earlier), folded.log]).combine_chunks()

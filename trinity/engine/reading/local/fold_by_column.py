@@ -112,7 +112,7 @@ class FoldedKeys:
         """Leave out of the rows that are the fold of others those whose versions the sidecar has (E3)."""
         spec = self.fold.spec
         if not spec.history_changed:
-            return rows.slice(0, 0) if spec.keeps_history else rows
+            return rows.slice(0, 0) if spec.has_all_history else rows
         stays = np.ones(len(rows), bool)
         stays[self._kept.lookup(rows)[0]] = False
         return rows.filter(as_arrow(stays))

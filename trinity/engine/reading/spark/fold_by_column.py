@@ -64,7 +64,7 @@ def with_carried(rows: AnyRows, splits: SplitSource) -> AnyRows:
 
 def needed_base(splits: SplitSource, spec: MergeSpec) -> list[DataFile]:
     """Return the base files that may be folded: none where the sidecar has all versions that they were folded from."""
-    return [] if spec.keeps_history and not spec.history_changed else tiers(splits.files)[0]
+    return [] if spec.has_all_history else tiers(splits.files)[0]
 
 
 def with_base(rows: AnyRows, base: AnyRows | None, splits: SplitSource, spec: MergeSpec) -> AnyRows:
@@ -96,7 +96,7 @@ def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
     They are base rows that another engine rewrote into the log, say. Where no base row is folded they are dropped.
     """
     is_folded = f"{ROW_KIND} <=> {StoredKind.FOLDED}"
-    if spec.keeps_history and not spec.history_changed:
+    if spec.has_all_history:
         return rows.where(f"NOT ({is_folded})")
     columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
     return rows.selectExpr(*columns, f"IF({is_folded}, {_OF_FOLDED}L, {ARRIVAL}) AS {ARRIVAL}")
