@@ -39,7 +39,7 @@ def test_both_executors_read_what_spark_compacts(
             view = [row.asDict() for row in spark.sql(table.merge_view_sql("spark")).collect()]
             shown = [{name: row[name] for name in row if name != "kind"} for row in view]
             assert sorted(shown, key=lambda row: row["k"]) == found
-            start = mine.history()[:2][-1].version
+            start = mine.connector.metadata.history(mine.handle)[-2:][0].version
             changes = [one.changes(start).collect() for one in (table, mine)]
             one, other = (sorted(repr(row.asDict()) for row in rows) for rows in changes)
             assert one == other
