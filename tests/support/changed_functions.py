@@ -28,13 +28,26 @@ SHAPES: Final[Mapping[str, Mapping[str, str]]] = {
         "fields.v.aggregate-function": "sum",
         "fields.last.aggregate-function": "listagg",
     },
+    "states": {
+        "merge-engine": "aggregation",
+        "sequence.field": "ts",
+        "rowkind.field": "kind",
+        "fields.v.aggregate-function": "last_value",
+        "fields.v.ignore-retract": "true",
+    },
+    "prices": {
+        "merge-engine": "partial-update",
+        "fields.ts.sequence-group": "v,last",
+        "fields.v.aggregate-function": "last_value",
+    },
 }
-"""Shape -> table properties. Without ``last``, all functions of each shape stand."""
+"""Shape -> table properties. Without ``last``, no function of the first three depends on the order of rows."""
 NUMBERS: Final = st.integers(0, 9)
 ROWS: Final = st.lists(st.tuples(st.integers(1, 3), NUMBERS, NUMBERS, st.none() | NUMBERS, st.booleans()), min_size=1)
 STEPS: Final[st.SearchStrategy[list[Step]]] = st.lists(
     st.one_of(
         st.tuples(st.just("upsert"), ROWS),
+        st.tuples(st.just("move"), ROWS),
         st.tuples(st.just("delete"), st.integers(1, 3)),
         st.tuples(st.just("alter"), st.just(None)),
         st.tuples(st.just("compact"), st.sampled_from(["minor", "resolve", "full"])),
@@ -47,12 +60,13 @@ KINDS: Final = {"ts": pa.int32(), "k": pa.int32(), "v": pa.int64(), "last": pa.s
 
 def make(session: Session, name: str, shape: str) -> Table:
     columns = [Column("k", "int"), Column("ts", "int"), Column("v", "bigint")]
-    columns += [Column("last", "string")] if shape == "carts" else []
-    columns += [Column("kind", "string")] if shape == "retracts" else []
+    columns += [Column("last", "string")] if shape in ("carts", "prices") else []
+    columns += [Column("kind", "string")] if shape in ("retracts", "states") else []
     return session.create_table(name, columns, primary_key=["k"], properties=SHAPES[shape])
 
 
 def rows_for(table: Table, rows: list[tuple[int, int, int, int | None, bool]]) -> pa.Table:
+    """Return rows (k, ts, v, last, whether it is a retract)."""
     data = {
         "k": [row[0] for row in rows],
         "ts": [row[1] for row in rows],
@@ -77,6 +91,8 @@ def play(table: Table, twin: Table, steps: list[Step], read: Callable[[Table], l
         for one in (table, twin):
             if what == "upsert":
                 one.upsert(rows_for(one, given))
+            elif what == "move":  # adds that leave v as it is
+                one.upsert(rows_for(one, [(*row[:4], False) for row in given]).drop_columns("v"))
             elif what == "delete":
                 one.delete(f"k = {given}")
             elif what == "alter":

@@ -47,10 +47,19 @@ def define_table(
     if key and by_column:
         stored.append(Column(CARRIED, "string"))
     definition = replace(draft, columns=tuple(stored), primary_key=key, partition_by=_partitions(draft, partition_by))
-    merge_spec(definition)
+    definition = with_last_values_kept(definition)
     for check, expression in checks.items():
         definition = with_check(definition, Check(check, expression))
     return definition.numbered()
+
+
+def with_last_values_kept(definition: TableDefinition) -> TableDefinition:
+    """Return the definition with :attr:`~trinity.spi.TableDefinition.keeps_last_values`, if that changes anything.
+
+    Raises as :func:`~trinity.merge.spec.merge_spec` for properties that are not valid.
+    """
+    kept = replace(definition, keeps_last_values=True)
+    return kept if merge_spec(kept).keeps_history != merge_spec(definition).keeps_history else definition
 
 
 def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from trinity.calls import as_trinity, public
 from trinity.definition.checks import naming_checks
-from trinity.definition.define import check_column
+from trinity.definition.define import check_column, with_last_values_kept
 from trinity.errors import TrinityError
 from trinity.merge.properties import TABLE_PROPERTIES, MergeEngine
 from trinity.merge.roles import renamed, role_of, without_column
@@ -220,6 +220,7 @@ def with_history_noted(before: TableDefinition, after: TableDefinition) -> Table
     Reads and compactions then ask of each key whether its base row is the fold of row versions in the sidecar (E3).
     Raises as :func:`merge_spec` for properties that are not valid after the change.
     """
+    after = with_last_values_kept(after)
     same = merge_spec(after).keeps_history == merge_spec(before).keeps_history
     return after if same else replace(after, history_changed=True)
 

@@ -53,6 +53,7 @@ class MergeSpec:
         remove_on_delete: True when a -D deletes the row and a -U is ignored (D3).
         remove_on_group: those of ``groups`` in which a -D that is not older deletes the row (D5).
         history_changed: True once an ALTER has changed :attr:`keeps_history`.
+        keeps_last_values: False for tables that keep no row versions for columns of ``last_value``.
     """
 
     key: tuple[str, ...]
@@ -72,6 +73,7 @@ class MergeSpec:
     remove_on_delete: bool = False
     remove_on_group: tuple[SequenceGroup, ...] = ()
     history_changed: bool = False
+    keeps_last_values: bool = False
 
     @property
     def by_column(self) -> bool:
@@ -117,10 +119,14 @@ class MergeSpec:
     @property
     def keeps_history(self) -> bool:
         """True when compaction keeps row versions in addition to the folded rows, since late rows need them (E3)."""
-        stands = all(folded_value_stands(f) for f in self.functions.values())
+        stands = all(map(self._stands, self.functions.values()))
         if self.engine is MergeEngine.PARTIAL_UPDATE:
             return bool(self.ordering) or not stands
         return self.by_column and bool(self.ordering) and (self.remove_on_delete or not stands)
+
+    def _stands(self, function: FieldFunction) -> bool:
+        """Return True for a function that needs no row versions in this table."""
+        return folded_value_stands(function) or (function.name == "last_value" and not self.keeps_last_values)
 
     @property
     def has_all_history(self) -> bool:
@@ -244,6 +250,7 @@ class _Parser(_Options):
             remove_on_delete=by_column.remove_on_delete,
             remove_on_group=by_column.remove_on_group,
             history_changed=self.definition.history_changed,
+            keeps_last_values=self.definition.keeps_last_values,
         )
 
     def choice(self, key: str, values: tuple[str, ...]) -> str:

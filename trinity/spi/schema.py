@@ -35,6 +35,9 @@ METADATA_VERSION: Final = 2
 """Version of Trinity's metadata of a table: the definition, the tiers of files, the sidecar, the txn records. It is
 raised when an older release would misread a table; a definition has the lowest version that it needs."""
 
+_VERSION_2: Final = ("history_changed", "keeps_last_values")
+"""Attributes of a definition without which version 1 would misread the table."""
+
 STORED_NAME = b"trinity.stored_name"
 """Metadata key of a field in a storage schema: the column's name in data files, if it has another one there."""
 
@@ -160,6 +163,8 @@ class TableDefinition:
         replaced: the version in which this table took the place of another one of its name (L13); 0 for the first one.
         history_changed: True once an ALTER has changed whether compaction keeps row versions (E3): some base rows may
             be the fold of versions that were kept, and others not.
+        keeps_last_values: True if compaction keeps row versions for columns of ``last_value``, as for each function
+            that depends on their order (E3); False for tables made before it did, until an ALTER.
         external: True for a table that Trinity did not make: it has no hidden columns, and Trinity may not replace its
             files. Not part of :meth:`to_dict`.
         id: unique among the tables that have had this name; empty for a table without one, such as one made before
@@ -177,6 +182,7 @@ class TableDefinition:
     checks: tuple[Check, ...] = ()
     replaced: int = 0
     history_changed: bool = False
+    keeps_last_values: bool = False
     external: bool = False
     id: str = field(default="", compare=False)
     catalog: str = field(default="", compare=False)
@@ -284,14 +290,17 @@ class TableDefinition:
         """Return a JSON-ready form, which :meth:`from_dict` reads."""
         found = asdict(replace(self, columns=(), dropped=()))
         columns = {"columns": list(map(_column_dict, self.columns)), "dropped": list(map(_column_dict, self.dropped))}
-        optional = [name for name in ("replaced", "history_changed") if not found[name]]
+        optional = [name for name in ("replaced", *_VERSION_2) if not found[name]]
         kept = {name: v for name, v in (found | columns).items() if name not in ("external", "catalog", *optional)}
         return {"metadata_version": self.needed_version, **kept}
 
     @property
     def needed_version(self) -> int:
-        """The lowest version of Trinity's metadata that describes the table: 2 with :attr:`history_changed`."""
-        return 2 if self.history_changed else 1
+        """The lowest version of Trinity's metadata that describes the table.
+
+        It is 2 with :attr:`history_changed` or :attr:`keeps_last_values`.
+        """
+        return 2 if any(getattr(self, name) for name in _VERSION_2) else 1
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableDefinition:
@@ -318,7 +327,7 @@ class TableDefinition:
             dropped=tuple(Column(**c) for c in data.get("dropped", ())),
             checks=tuple(Check(**c) for c in data.get("checks", ())),
             replaced=data.get("replaced", 0),
-            history_changed=data.get("history_changed", False),
+            **{name: data.get(name, False) for name in _VERSION_2},
             id=data.get("id", ""),
         ).numbered()
 

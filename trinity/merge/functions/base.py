@@ -78,7 +78,7 @@ class AggregateFunction(ABC):
         name: the value of the option ``aggregate-function``.
         retractable: True if a retract can take a value back; else retracts are refused when they are written (D4).
         stands: True if late rows can be merged into the folded value, so that compaction may drop the row versions
-            (E3): the value does not depend on their order, or is that of the greatest sequence.
+            (E3): the value does not depend on their order.
         commutes: True if neither the order of the rows nor NULLs matter; such columns need no arrival.
         translates: True if sqlglot, with the additions of :mod:`trinity.engine.reading.spark.view_dialects`, translates
             its SQL to other dialects.

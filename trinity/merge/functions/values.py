@@ -28,7 +28,6 @@ class LastValue(_Placed):
 
     name = "last_value"
     retractable = True
-    stands = True
 
     def aggregate(self, field: Field) -> str:
         return _at("max", field, _unless_retract(field), field.when)
