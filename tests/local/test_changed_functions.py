@@ -20,7 +20,7 @@ FORMATS = ("parquet", "delta", "iceberg")
 def test_compactions_change_no_read_whatever_the_columns_are(local: Session, catalog: str, shape: str) -> None:
     numbers = count()
 
-    @settings(GENERATED, max_examples=20)
+    @settings(GENERATED, max_examples=15)
     @given(STEPS)
     def some(steps: list[Step]) -> None:
         name = f"{catalog}.default.t{next(numbers)}"

@@ -45,7 +45,7 @@ def test_both_executors_read_what_spark_compacts(
             assert one == other
             return found
 
-        @settings(GENERATED, max_examples=1 if (shape, catalog) == CASES[0] else 3)
+        @settings(GENERATED, max_examples=1 if (shape, catalog) == CASES[0] else 2)
         @given(STEPS)
         def some(steps: list[Step]) -> None:
             name = f"{catalog}.default.t{next(numbers)}"
