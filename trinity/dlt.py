@@ -145,7 +145,7 @@ def _table(session: Session, name: TableName, schema: pa.Schema, hints: _Hints, 
 
     Raises:
         TrinityError: NOT_SUPPORTED for ``merge`` without a primary key, and for a hint that no table can follow;
-            INVALID_ARGUMENTS if the table exists, and has a primary key where it should have none, or the reverse.
+            INVALID_ARGUMENTS if the table exists with another key, or without the resource's tombstone-key.
     """
     columns = hints["columns"]
     key = [column for column, given in columns.items() if given.get("primary_key")] if keyed else []
@@ -193,11 +193,13 @@ def _same_key(made: TableDefinition, key: Sequence[str]) -> bool:
 
 
 def _in_dedup_order(rows: pa.Table, key: tuple[str, ...], hints: _Hints) -> pa.Table:
-    """Return the rows in such an order that the last one of each key is the one that ``dedup_sort`` keeps; no NULL."""
+    """Sort the rows so that the last one of each key is the one that ``dedup_sort`` keeps. NULL comes before values."""
     for column, given in hints["columns"].items():
         if (order := given.get("dedup_sort")) is not None:
             last = "ascending" if order == "desc" else "descending"
-            ranks = [*map(rows.column, key), pc.is_valid(rows.column(column)), rows.column(column)]
+            names = {name.lower(): name for name in rows.column_names}
+            ranked_by = [rows.column(names[name.lower()]) for name in key if name.lower() in names]
+            ranks = [*ranked_by, pc.is_valid(rows.column(column)), rows.column(column)]
             ways = [*("ascending" for _ in ranks[1:]), last]
             ranked = pa.table(ranks, [f"{number}" for number in range(len(ranks))])
             return rows.take(pc.sort_indices(ranked, [*zip(ranked.column_names, ways, strict=True)]))

@@ -173,6 +173,7 @@ def test_unknown_values_of_every_type_are_known_as_such(session: Session) -> Non
     forms: dict[str, tuple[str, Any]] = {
         "texts": ("array<string>", [unknown]),
         "uuids": ("array<string>", ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]),
+        "digits": ("array<string>", [*unknown.encode()]),
         "numbers": ("array<int>", [*unknown.encode()]),
         "amounts": ("array<decimal(5,2)>", [*unknown.encode()]),
         "bytes": ("binary", base64.b64encode(unknown.encode()).decode()),

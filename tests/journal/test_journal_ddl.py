@@ -58,6 +58,7 @@ def test_what_is_not_there_may_be_altered_if_it_exists(hr: dbapi.Connection) -> 
     hr.execute("ALTER TABLE depts DROP COLUMN IF EXISTS nope, ADD COLUMN IF NOT EXISTS name TEXT")
     hr.execute("DROP TABLE emps")
     hr.execute("ALTER TABLE IF EXISTS emps ADD COLUMN a INT, DROP COLUMN b")
+    hr.execute("ALTER TABLE IF EXISTS emps ADD CONSTRAINT c CHECK (a > 0)")
     hr.commit()
     with pytest.raises(dbapi.NotSupportedError, match="version column"):
         hr.execute("ALTER TABLE depts DROP COLUMN IF EXISTS version_number")

@@ -164,3 +164,15 @@ def test_other_engines_read_the_default(local: Session, fmt: str) -> None:
         else pyiceberg(table).scan().to_arrow()
     )
     assert sorted(zip(*found.select(["k", "c"]).to_pydict().values(), strict=True)) == [(1, "x"), (2, "x")]
+
+
+def test_other_changes_beside_a_default_are_refused(local: Session, local_fmt: str) -> None:
+    """A new column with a DEFAULT is a row change, which would commit the columns alone."""
+    table = local.create_table(f"{local_fmt}.default.t", [Column("k", "int")], primary_key=["k"])
+    table.upsert(pa.table({"k": [1]}))
+    before = table.definition
+    note = partial(evolve.added, column=Column("note", "string", default="'x'"))
+    comment = partial(evolve.with_changed_properties, given={"comment": "y"})
+    with refused("NOT_SUPPORTED", "'note'", "in a statement of their own"):
+        table.alter(note, comment)
+    assert local.table(table.name).definition == before

@@ -201,3 +201,11 @@ def test_dedup_sort_takes_no_null(
     given = [{"id": 1, "at": 5}, {"id": 1, "at": None}, {"id": 1, "at": 7}]
     load(given, write_disposition="merge", primary_key="id", columns={"at": {"dedup_sort": order}})
     assert rows(local, local_fmt) == [{"id": 1, "at": kept}]
+
+
+def test_dedup_sort_of_a_key_in_another_case(local: Session, local_fmt: str, load: Callable[..., Any]) -> None:
+    columns = [Column("ID", "bigint"), Column("at", "bigint")]
+    table = local.create_table(f"{local_fmt}.default.orders", columns, primary_key=["ID"])
+    given = [{"id": 1, "at": 7}, {"id": 1, "at": 5}]
+    load(given, write_disposition="merge", primary_key="id", columns={"at": {"dedup_sort": "desc"}})
+    assert table.to_arrow().to_pylist() == [{"ID": 1, "at": 7}]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import trinity
-from trinity import Session
+from tests.support.refusals import refused
+from trinity import Column, Session
 from trinity_conformance import connectors
 from trinity_conformance.playing.interleavings import ACTIONS, interleave
 
@@ -50,3 +53,21 @@ def test_l7_triples(opened: Session, kind: str) -> None:
     drawn = random.Random(20).sample(list(product(ACTIONS, repeat=3)), 60)
     for number, triple in enumerate(drawn):
         interleave(opened, f"c.default.t{number}", triple, keyed=KINDS[kind])
+
+
+@pytest.mark.parametrize("opened", ["memory", "parquet", "delta", "iceberg"], indirect=True)
+def test_l7_a_compaction_brings_no_tombstones_back(opened: Session) -> None:
+    """No live file shows that the table was truncated after the compaction had begun."""
+    columns = [Column("k", "int"), Column("ts", "int")]
+    table = opened.create_table("c.default.t", columns, primary_key=["k"], properties={"watermark-key": "ts"})
+    table.upsert(pa.table({"k": [1], "ts": [200]}))
+    table.delete([1])
+    table.compact("full")
+    splits, metadata = table.splits(), table.connector.metadata
+    assert (splits.files, len(splits.sidecar)) == ((), 1)
+    begun = replace(metadata.begin_rewrite(table.handle, ()), sidecar=splits.sidecar)
+    table.truncate()
+    with refused("TRANSACTION_CONFLICT", "tombstones", "compact again"):
+        metadata.finish_rewrite(begun, [], replace_sidecar=True)
+    table.upsert(pa.table({"k": [1], "ts": [100]}))
+    assert table.to_arrow().to_pylist() == [{"k": 1, "ts": 100}]

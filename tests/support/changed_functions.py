@@ -55,6 +55,32 @@ STEPS: Final[st.SearchStrategy[list[Step]]] = st.lists(
     min_size=8,
     max_size=16,
 )
+
+
+def _row(k: int, ts: int, v: int) -> tuple[int, int, int, int | None, bool]:
+    return k, ts, v, v, False
+
+
+FOLDED_IN_SIDECAR: Final[list[Step]] = [
+    ("upsert", [_row(1, 1, 10), _row(2, 1, 10)]),
+    ("compact", "full"),
+    ("alter", None),
+    ("upsert", [_row(1, 2, 5)]),
+    ("compact", "full"),
+    ("upsert", [_row(1, 3, 1), _row(2, 3, 1)]),
+    ("compact", "full"),
+]
+"""A history whose sidecar has rows that are the fold of others: base rows from before the ALTER."""
+
+REVIVED_AT_ONCE: Final[list[Step]] = [
+    ("upsert", [_row(1, 5, 10)]),
+    ("delete", 1),
+    ("upsert", [_row(1, 5, 7)]),
+    ("compact", "full"),
+    ("upsert", [_row(1, 6, 1)]),
+]
+"""A history with a delete and a newer row of one sequence, of which the arrival decides."""
+
 KINDS: Final = {"ts": pa.int32(), "k": pa.int32(), "v": pa.int64(), "last": pa.string(), "kind": pa.string()}
 
 

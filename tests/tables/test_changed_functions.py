@@ -7,11 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from pyspark.sql import SparkSession
 
 import trinity
-from tests.support.changed_functions import SHAPES, STEPS, Step, make, merged, play
+from tests.support.changed_functions import (
+    FOLDED_IN_SIDECAR,
+    REVIVED_AT_ONCE,
+    SHAPES,
+    STEPS,
+    Step,
+    make,
+    merged,
+    play,
+)
 from tests.support.histories import GENERATED
 from trinity import Table
 
@@ -47,6 +56,8 @@ def test_both_executors_read_what_spark_compacts(
 
         @settings(GENERATED, max_examples=1 if (shape, catalog) == CASES[0] else 2)
         @given(STEPS)
+        @example(FOLDED_IN_SIDECAR)
+        @example(REVIVED_AT_ONCE)
         def some(steps: list[Step]) -> None:
             name = f"{catalog}.default.t{next(numbers)}"
             play(make(session, name, shape), make(session, f"{name}_twin", shape), steps, read)

@@ -29,7 +29,8 @@ def is_placeholder(value: str, kind: DataType, placeholder: str) -> str | None:
     (item,) = kind.children
     if item.is_text:
         name = uuid.UUID(bytes=hashlib.md5(placeholder.encode(), usedforsecurity=False).digest(), version=3)
-        return f"{value} IN (array({text}), array('{name}'))"
+        numbers = ", ".join(f"'{byte}'" for byte in placeholder.encode())
+        return f"{value} IN (array({text}), array('{name}'), array({numbers}))"
     if item.name == "binary":
         return f"{value} = array(CAST({text} AS BINARY))"
     if item.is_number:

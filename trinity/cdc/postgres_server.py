@@ -142,7 +142,7 @@ class Server:
         table = f"{_quoted(relation.schema)}.{_quoted(relation.name)}"
         connection = self._connected()
         kind = connection.execute("SELECT relkind::text FROM pg_class WHERE oid = %s::regclass", (table,)).fetchone()
-        # tables that inherit from it have rows and changes of their own; those of partitions are its own
+        # tables that inherit from it are followed on their own; a partitioned table has only the rows of its partitions
         source = f"{'ONLY ' if kind == ('r',) else ''}{table}{f' WHERE {where}' if where else ''}"
         with connection.transaction(), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

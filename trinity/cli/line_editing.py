@@ -38,7 +38,7 @@ def completions(text: str, names: Sequence[str]) -> list[str]:
 @contextlib.contextmanager
 def edited_lines(
     prompt: Callable[[], str], complete: Callable[[str], Sequence[str]], forget: Callable[[], None]
-) -> Iterator[tuple[Iterator[str], Callable[[str], None]]]:
+) -> Iterator[tuple[Iterator[str], Callable[[str, str], None]]]:
     """Yield the typed lines, until the end of input, and a function that remembers a statement.
 
     ``forget`` is called when Ctrl-C takes back what was typed.
@@ -46,15 +46,15 @@ def edited_lines(
     try:
         import readline
     except ImportError:
-        yield _typed(prompt, forget), lambda _: None
+        yield _typed(prompt, forget), lambda statement, dialect: None
         return
     _set_up(readline, complete)
     file = _history_file()
     with contextlib.suppress(OSError):
         readline.read_history_file(file)
 
-    def remember(statement: str) -> None:
-        readline.add_history(_one_line(statement))
+    def remember(statement: str, dialect: str) -> None:
+        readline.add_history(_one_line(statement, dialect))
 
     try:
         yield _typed(prompt, forget), remember
@@ -65,12 +65,12 @@ def edited_lines(
             readline.write_history_file(file)
 
 
-def _one_line(statement: str) -> str:
+def _one_line(statement: str, dialect: str) -> str:
     """Return a statement with a blank for each comment and line break between its words; its texts stay as they are."""
     if "\n" not in statement:
         return statement
     with ignoring("SYNTAX_ERROR"):
-        tokens = tokenize(statement)
+        tokens = tokenize(statement, dialect)
         gaps = ["" if one.end + 1 == other.start else " " for one, other in pairwise(tokens)]
         words = [statement[token.start : token.end + 1] for token in tokens]
         return "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))

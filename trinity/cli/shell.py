@@ -51,7 +51,7 @@ class Shell:
 
     Attributes:
         failed: True once a statement or command has failed.
-        on_statement: called with each statement and command before it runs.
+        on_statement: called with each statement and command before it runs, and with the connection's SQL dialect.
         page: shows a text that may be long; None writes it as it is.
     """
 
@@ -66,7 +66,7 @@ class Shell:
         self._pending = ""
         self._ran: list[str] = []
         self.failed = False
-        self.on_statement: Callable[[str], None] = lambda _: None
+        self.on_statement: Callable[[str, str], None] = lambda statement, dialect: None
         self.page: Callable[[str], None] | None = None
         self._commands: dict[str, Callable[[str], None]] = {
             "connect": self._connect_to,
@@ -176,7 +176,7 @@ class Shell:
         return completions(text, sorted(names))
 
     def _try(self, item: str) -> None:
-        self.on_statement(item if item.startswith("!") else f"{item};")
+        self.on_statement(item if item.startswith("!") else f"{item};", self._dialect)
         try:
             self._command(item) if item.startswith("!") else self._statement(item)
         except BrokenPipeError:  # the reader of the output has ended

@@ -9,8 +9,8 @@ from typing import Final
 from trinity.definition.checks import with_check
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
+from trinity.merge.history import with_last_values_kept
 from trinity.merge.properties import MergeEngine, Properties, canonical_properties
-from trinity.merge.spec import merge_spec
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name
 from trinity.spi import CARRIED, HIDDEN_PREFIX, ROW_KIND, Check, Column, TableDefinition, parse_partition, parse_type
@@ -51,15 +51,6 @@ def define_table(
     for check, expression in checks.items():
         definition = with_check(definition, Check(check, expression))
     return definition.numbered()
-
-
-def with_last_values_kept(definition: TableDefinition) -> TableDefinition:
-    """Return the definition with :attr:`~trinity.spi.TableDefinition.keeps_last_values`, if that changes anything.
-
-    Raises as :func:`~trinity.merge.spec.merge_spec` for properties that are not valid.
-    """
-    kept = replace(definition, keeps_last_values=True)
-    return kept if merge_spec(kept).keeps_history != merge_spec(definition).keeps_history else definition
 
 
 def _partitions(draft: TableDefinition, given: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from trinity.calls import as_trinity, public
 from trinity.definition.checks import naming_checks
-from trinity.definition.define import check_column, with_last_values_kept
+from trinity.definition.define import check_column
 from trinity.errors import TrinityError
 from trinity.merge.properties import TABLE_PROPERTIES, MergeEngine
 from trinity.merge.roles import renamed, role_of, without_column
@@ -214,17 +214,6 @@ def _same_meaning(before: TableDefinition, after: TableDefinition) -> TableDefin
     return after
 
 
-def with_history_noted(before: TableDefinition, after: TableDefinition) -> TableDefinition:
-    """Return a changed definition; it says so if compactions now keep row versions and did not before, or no longer.
-
-    Reads and compactions then ask of each key whether its base row is the fold of row versions in the sidecar (E3).
-    Raises as :func:`merge_spec` for properties that are not valid after the change.
-    """
-    after = with_last_values_kept(after)
-    same = merge_spec(after).keeps_history == merge_spec(before).keeps_history
-    return after if same else replace(after, history_changed=True)
-
-
 def changed(definition: TableDefinition, change: Change) -> TableDefinition:
     """Return the definition after a user's change. If that fails, or returns no definition, raise INVALID_ARGUMENTS."""
     try:
@@ -292,7 +281,9 @@ def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
                 "table.upsert(table.to_arrow(version=...)).",
             )
     later = tuple(c for c in now.all_columns if c.identity not in known)
-    found = replace(then, dropped=(*then.dropped, *later))
+    # a compaction that began before the restore may still commit what it kept (E3)
+    noted = then.history_changed or now.history_changed
+    found = replace(then, dropped=(*then.dropped, *later), history_changed=noted)
     return found.with_stamps() if now.stamped else found
 
 

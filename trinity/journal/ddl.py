@@ -258,7 +258,7 @@ def _is_of_check(action: exp.Expr, table: JournalTable) -> bool:
     """
     if isinstance(action, exp.AddConstraint):
         inner = [c for e in action.expressions for c in (e.expressions if isinstance(e, exp.Constraint) else [e])]
-        for check in inner:
+        for check in inner if table.columns else ():
             _check_named(check, table)
         return all(isinstance(c, exp.CheckColumnConstraint) for c in inner)
     if not isinstance(action, exp.Drop) or str(action.args.get("kind")).upper() != "CONSTRAINT":

@@ -104,7 +104,7 @@ def repeatable(part: exp.Expr) -> bool:
 def is_of_one_row(part: exp.Expr) -> bool:
     """Return True when an expression has a value for each row: it calls no aggregate, and nothing unknown."""
     calls = part.find_all(exp.Anonymous)
-    return part.find(exp.Window) is None and all(_is_one_of(call, _SCALARS) for call in calls)
+    return part.find(exp.AggFunc, exp.Window) is None and all(_is_one_of(call, _SCALARS) for call in calls)
 
 
 def _is_one_of(call: exp.Anonymous, names: frozenset[str]) -> bool:

@@ -53,7 +53,7 @@ class MergeSpec:
         remove_on_delete: True when a -D deletes the row and a -U is ignored (D3).
         remove_on_group: those of ``groups`` in which a -D that is not older deletes the row (D5).
         history_changed: True once an ALTER has changed :attr:`keeps_history`.
-        keeps_last_values: False for tables that keep no row versions for columns of ``last_value``.
+        keeps_last_values: True when columns of ``last_value`` need row versions, as other functions by order do (E3).
     """
 
     key: tuple[str, ...]

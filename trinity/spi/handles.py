@@ -208,6 +208,7 @@ class RewriteTableHandle:
         target: where sinks write.
         replaced: the files that the compaction replaces.
         kept: the files that stay as they are; a resolve may delete rows of them by position.
+        sidecar: the files of the sidecar that the compaction folds; None if the caller does not say.
     """
 
     table: TableHandle
@@ -215,6 +216,7 @@ class RewriteTableHandle:
     target: WriteTarget
     replaced: tuple[DataFile, ...]
     kept: tuple[DataFile, ...] = ()
+    sidecar: tuple[DataFile, ...] | None = None
 
 
 @dataclass(frozen=True)

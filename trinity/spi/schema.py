@@ -163,8 +163,8 @@ class TableDefinition:
         replaced: the version in which this table took the place of another one of its name (L13); 0 for the first one.
         history_changed: True once an ALTER has changed whether compaction keeps row versions (E3): some base rows may
             be the fold of versions that were kept, and others not.
-        keeps_last_values: True if compaction keeps row versions for columns of ``last_value``, as for each function
-            that depends on their order (E3); False for tables made before it did, until an ALTER.
+        keeps_last_values: True if compaction keeps row versions because of columns of ``last_value`` (E3). False where
+            other columns or none need them, and, until an ALTER, in tables of releases that kept none for those.
         external: True for a table that Trinity did not make: it has no hidden columns, and Trinity may not replace its
             files. Not part of :meth:`to_dict`.
         id: unique among the tables that have had this name; empty for a table without one, such as one made before

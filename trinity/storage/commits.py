@@ -45,7 +45,7 @@ from trinity.spi import (
     from_merge_fragments,
     row_change_stamp,
 )
-from trinity.storage.conflicts import FileChange, check_rewrite, check_scope
+from trinity.storage.conflicts import FileChange, check_rewrite, check_scope, check_sidecar
 from trinity.storage.errors import after_commit
 from trinity.storage.folder_names import no_table
 from trinity.storage.local_objects import folder_lock
@@ -335,9 +335,9 @@ class Attempt(ABC, Generic[_N]):
     def live(self) -> Collection[DataFile]:
         """Return the live files of the newest version; in some formats they include its sidecar files."""
 
-    def has_sidecar(self) -> bool:
-        """Return whether the newest version has a sidecar whose files are not among :meth:`live`."""
-        return False
+    def sidecar(self) -> Collection[DataFile]:
+        """Return the sidecar files of the newest version."""
+        return [file for file in self.live() if file.tier is Tier.SIDECAR]
 
     @abstractmethod
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
@@ -416,7 +416,7 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
     _check_not_replaced(change, newest)
     attempt.check_table(change)
     nothing = not (counted or change.txn)
-    if nothing and (change.operation == CommitOperation.APPEND or (truncates and not attempt.has_sidecar())):
+    if nothing and (change.operation == CommitOperation.APPEND or (truncates and not attempt.sidecar())):
         return CommitResult(newest.version)
     if change.merge is not None:
         _check_unaltered(change.merge, newest)
@@ -426,6 +426,8 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
         check_scope(change.merge, attempt.changes(change.merge), attempt.live(), change.removed)
     if change.rewrite is not None:
         check_rewrite(change.rewrite, attempt.live(), {made.of for made in change.deletes})
+        if change.replace_sidecar:
+            check_sidecar(change.rewrite, attempt.sidecar())
     done = commit_result(newest.version, counted, change.deletes)  # before the commit: it may read footers
     version = attempt.put(change)
     attempt.after(change, version)
@@ -492,7 +494,8 @@ def definition_after(merge: MergeTableHandle, now: TableDefinition) -> TableDefi
     if merge.before is not None and wanted.replaced != now.replaced:  # all rows are new, so none needs a stamp
         return wanted.with_columns(c for c in wanted.columns if c.name != STAMP)
     if merge.before is not None:
-        return now.with_columns(wanted.columns)
+        found = now.with_columns(wanted.columns)
+        return replace(found, history_changed=wanted.history_changed, keeps_last_values=wanted.keeps_last_values)
     return now.with_stamps() if stamps_missing(merge.insert, now) else now
 
 

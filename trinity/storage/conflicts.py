@@ -77,6 +77,25 @@ def check_rewrite(rewrite: RewriteTableHandle, live: Iterable[DataFile], touched
         )
 
 
+def check_sidecar(rewrite: RewriteTableHandle, sidecar: Iterable[DataFile]) -> None:
+    """Check that a compaction which makes a new sidecar has folded the present one (U4).
+
+    Its live files alone do not show this: TRUNCATE and another compaction may leave them as they are.
+
+    Args:
+        rewrite: the compaction.
+        sidecar: the sidecar files of the newest version.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT.
+    """
+    if rewrite.sidecar is not None and {f.path for f in rewrite.sidecar} != {f.path for f in sidecar}:
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"The tombstones of '{rewrite.table.full_name}' were compacted or removed meanwhile; compact again.",
+        )
+
+
 def _conflict(merge: MergeTableHandle, what: str) -> TrinityError:
     return TrinityError(
         "TRANSACTION_CONFLICT",

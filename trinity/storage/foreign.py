@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
 from trinity.errors import TrinityError
+from trinity.merge.history import with_history_noted
 from trinity.merge.properties import canonical_properties
 from trinity.merge.roles import renamed, role_of, without_column
 from trinity.merge.spec import merge_spec
@@ -110,7 +111,7 @@ def adopted_definition(
     found = found.with_columns(column for _, column in present).numbered()
     if found.keyed and found.columns != known.columns:
         try:
-            merge_spec(found)
+            found = with_history_noted(known, found)
         except TrinityError as error:
             raise _unfit(table, f"changed its columns, which do not fit its options now ({error.message})") from error
     return found

@@ -387,9 +387,7 @@ class _VersionMergeSink(_ParquetMergeSink):
         pairs = old.append_column("row", positions).join(new, names, join_type="inner", right_suffix=" new")
         late = np.zeros(len(pairs), bool)
         for name in reversed(ordering):
-            mine, its = _codes(pairs.column(name), pairs.column(f"{name} new"))
-            if self._spec.descending:  # NULL has the number 0, so it still loses after the change of sign
-                mine, its = -mine, -its
+            mine, its = _codes(pairs.column(name), pairs.column(f"{name} new"), descending=self._spec.descending)
             late = (mine > its) | ((mine == its) & late)
         late &= ~as_numpy(pairs.column(_IN_PLACE))
         replaced = np.zeros(len(old), bool)
@@ -466,7 +464,8 @@ class _ColumnMergeSink(_VersionMergeSink):
         return self._data(columns)
 
 
-def _codes(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+def _codes(one: pa.ChunkedArray, other: pa.ChunkedArray, *, descending: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return two arrays of numbers that compare as the values of two columns of one type do (K2, K3)."""
-    codes = order_codes(pa.chunked_array([*one.chunks, *other.chunks], one.type).combine_chunks())
+    both = pa.chunked_array([*one.chunks, *other.chunks], one.type).combine_chunks()
+    codes = order_codes(both, descending=descending)
     return codes[: len(one)], codes[len(one) :]

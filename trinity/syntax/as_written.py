@@ -147,7 +147,7 @@ def _check_misread(text: str) -> None:
             named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.DOT)
             what = "" if named else "ARRAY behind a type; write []"
         if what:
-            raise TrinityError("NOT_SUPPORTED", f"Line {token.line}: what is not rewritten is {what}.")
+            raise TrinityError("NOT_SUPPORTED", f"Line {token.line}: Trinity cannot rewrite {what}.")
 
 
 def tree_as_written(text: str, kind: type[exp.Expr] | None) -> exp.Expr:

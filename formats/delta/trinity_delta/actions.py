@@ -413,7 +413,7 @@ def _bound(value: Any, kind: DataType, *, upper: bool) -> Any:
     if kind.name == "decimal":
         return f"{_MARK}{value:f}" if isinstance(value, Decimal) else None
     if kind.is_text and isinstance(value, str):
-        if value.startswith(_MARK):
+        if _MARK in value:
             return None
         return upper_bound(value, _TEXT_LENGTH) if upper else value[:_TEXT_LENGTH]
     if kind.name == "date" and isinstance(value, dt.date):
@@ -458,7 +458,8 @@ def _parsed(bound: Any, kind: DataType, upper: bool) -> Any:
     if kind.is_timestamp:
         value = dt.datetime.fromisoformat(bound.replace("Z", "+00:00"))
         # other writers cut a maximum to milliseconds
-        return value + _MILLISECOND - dt.timedelta(microseconds=1) if upper else value
+        until_last = dt.datetime.max - value.replace(tzinfo=None)
+        return value + min(_MILLISECOND - dt.timedelta(microseconds=1), until_last) if upper else value
     return None
 
 

@@ -183,8 +183,8 @@ def write_checkpoint(
 ) -> None:
     """Write the checkpoint of a version, and the hint at it.
 
-    Removed files have a row group of their own, which no reader of the version needs. Tags tell of the rows that other
-    engines added in which commit, since the log may lose that commit, and the rows might then be copies (L3).
+    Removed files have a row group of their own, which no reader of the version needs. A file of rows that another
+    engine added gets tags with its origin and commit: once the log has lost that commit, the rows might be copies (L3).
 
     Args:
         store: the table's folder.

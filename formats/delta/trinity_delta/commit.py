@@ -78,8 +78,8 @@ class DeltaAttempt(TableAttempt[State]):
     def live(self) -> Collection[DataFile]:
         return self.newest.files.values()
 
-    def has_sidecar(self) -> bool:
-        return bool(self.newest.sidecar)
+    def sidecar(self) -> Collection[DataFile]:
+        return self.newest.sidecar
 
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
         return self.snapshots.changes(merge.table, self.newest)

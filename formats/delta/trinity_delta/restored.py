@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trinity.errors import TrinityError
-from trinity.spi import DataFile, Origin, TableDefinition, TableHandle, Tier
+from trinity.spi import Column, DataFile, Origin, TableDefinition, TableHandle, Tier
 from trinity.storage import ObjectStore
 from trinity_delta.actions import (
     DOMAINS,
@@ -191,8 +191,8 @@ def restored_metadata(
     if then.mapped:  # no column number is given twice, even if other engines restored an older version meanwhile
         kept = {HIGHEST: str(max(int(state.metadata["configuration"].get(HIGHEST, 0)) for state in (now, then)))}
     else:  # no live file has the columns that came since: their names are free again, but no id is given twice
-        newest = sorted(definition.dropped, key=lambda c: c.field_id or 0)[-1:]
-        definition = replace(definition, dropped=tuple(replace(c, name=NO_NAME, type="boolean") for c in newest))
+        newest = max((c.field_id or 0 for c in definition.dropped), default=0)
+        definition = replace(definition, dropped=(Column(NO_NAME, "boolean", field_id=newest),) if newest else ())
     settings = {**then.metadata["configuration"], **kept, **recorded(definition)}
     schema = then.metadata["schemaString"]
     if definition.stamped and not then.definition.stamped:

@@ -202,7 +202,8 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         txns={**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
         added=adds,
         order=order,
-        displaced=_displaced_files(state, found) if state else frozenset(),
+        # as long as the table kept no row versions, its sidecar has none of these rows
+        displaced=_displaced_files(state, found) if state and keeps_row_versions(state.definition) else frozenset(),
         commit=commit_id(found),
         **{**domains, **_in_force(state, what, found, files)},
     )

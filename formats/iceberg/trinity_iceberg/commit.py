@@ -74,8 +74,8 @@ class IcebergAttempt(TableAttempt[State]):
     def live(self) -> Collection[DataFile]:
         return self.snapshots.files(self.table, self.newest)[0]
 
-    def has_sidecar(self) -> bool:
-        return bool(self.snapshots.files(self.table, self.newest)[1])
+    def sidecar(self) -> Collection[DataFile]:
+        return self.snapshots.files(self.table, self.newest)[1]
 
     def changes(self, merge: MergeTableHandle) -> list[FileChange] | None:
         return self.snapshots.changes(merge.table, self.newest)
@@ -118,7 +118,7 @@ class IcebergAttempt(TableAttempt[State]):
 
     def _truncated(self, change: Change, summary: Mapping[str, str]) -> SnapshotChange:
         metadata, store = self.newest.metadata, ObjectStore(self.table.location)
-        name, updates = put_index(FileIndex(), store, metadata) if self.has_sidecar() else (None, ())
+        name, updates = put_index(FileIndex(), store, metadata) if self.sidecar() else (None, ())
         summary = {**({INDEX: name} if name else {}), **summary}
         order = folded_order(metadata, self.newest.version)
         return SnapshotChange(CommitOperation.TRUNCATE, (), change.removed, summary, updates, order=order)

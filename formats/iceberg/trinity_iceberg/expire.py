@@ -94,7 +94,7 @@ def _unreferenced_snapshots(metadata: TableMetadata, older_than_ms: int) -> set[
 
 
 def _oldest_rows(loaded: Table, gone: set[int]) -> int:
-    """Return the lowest version that rows of the newest or of the oldest version have, without the snapshots given."""
+    """Return the lowest version of any row in the oldest and the newest snapshot that stay."""
     kept = [s for s in loaded.metadata.snapshots if s.snapshot_id not in gone]
     manifests = [m for s in (*kept[:1], *kept[-1:]) for m in s.manifests(loaded.io)]
     return min((m.min_sequence_number or 0 for m in manifests), default=0)

@@ -386,8 +386,8 @@ def _mismatch(name: str, file: _Found, before: pa.Field, field: pa.Field) -> Tri
     )
 
 
-_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
-"""Bits of an integer -> digits of the decimals that hold every one."""
+_DIGITS: Final = {8: 10, 16: 10, 32: 10, 64: 20}
+"""Bits of an integer -> digits before the point of a decimal as which Spark reads such integers from files."""
 
 
 def _both_decimals(*fields: pa.Field) -> list[pa.Field]:

@@ -102,12 +102,14 @@ def _exact(value: Any, kind: pa.DataType) -> Any:
     if types.is_struct(kind):
         return _fields(value, kind)
     if types.is_map(kind):
+        if isinstance(value, str | bytes | Iterator):  # an iterator could be read only once
+            raise ValueError("neither a mapping nor pairs")
         pairs = [*value.items()] if isinstance(value, Mapping) else value
         if not all(isinstance(pair, tuple) for pair in pairs):
             raise ValueError("neither a mapping nor pairs")
         return [(_exact(key, kind.key_type), _exact(item, kind.item_type)) for key, item in pairs]
     if types.is_list(kind):
-        if isinstance(value, str | bytes | Mapping):
+        if isinstance(value, str | bytes | Mapping | Iterator):
             raise ValueError("no list")
         return [_exact(item, kind.value_type) for item in value]
     whole = not (types.is_floating(kind) or types.is_decimal(kind))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 from trinity.definition import evolve
 from trinity.engine.changing import statement as dml
@@ -44,11 +45,13 @@ def _program(
     if not filled:  # another statement has added them
         nothing = Case(When.MATCHED, Operation.DELETE, "false")
         return nullcontext(Program("ALTER TABLE", (nothing,), target_alias=target.name.table))
-    if any(c not in after.columns for c in before.columns):
+    new, last = after.history_changed, after.keeps_last_values
+    others = replace(before, columns=after.columns, history_changed=new, keeps_last_values=last) != after
+    if others or any(c not in after.columns for c in before.columns):
         raise TrinityError(
             "NOT_SUPPORTED",
             f"Column '{filled[0].name}' of table '{target.name}' comes with a DEFAULT, which is stored in every row; "
-            "change the other columns in a statement of their own.",
+            "make the other changes in a statement of their own.",
         )
     values: dict[str, Value] = {c.name: default_text(c, lambda: target.session.spark) for c in filled}
     case = Case(When.MATCHED, Operation.UPDATE, None, values)

@@ -77,8 +77,10 @@ class _Compaction:
         metadata = connector.metadata
         if plan.rewrite is Rewrite.RESOLVED:
             assert plan.fold is not None
-            return cls(connector, splits, plan, metadata.begin_resolve(table, plan.replaced, plan.fold.base))
-        return cls(connector, splits, plan, metadata.begin_rewrite(table, plan.replaced))
+            handle = metadata.begin_resolve(table, plan.replaced, plan.fold.base)
+        else:
+            handle = metadata.begin_rewrite(table, plan.replaced)
+        return cls(connector, splits, plan, replace(handle, sidecar=tuple(splits.sidecar)))
 
     def write(self, compactor: Compactor) -> _Written | NotLocal:
         """Write the files that replace others, and commit nothing; or return why only Spark can."""

@@ -81,14 +81,18 @@ def found_changes(
     return replace(known, producer=producer).find(entries)
 
 
-def is_usable(stored: StoredChanges, definition: TableDefinition, mode: FeedMode, *, restored: bool) -> bool:
+def is_usable(
+    stored: StoredChanges, definition: TableDefinition, mode: FeedMode, producer: ChangelogProducer, *, restored: bool
+) -> bool:
     """Return False for changes that must be computed again.
 
-    Net changes of a plain table always are. Those of a restore are where the feed has columns that they lack: the
-    restore may have taken these away from the rows.
+    Net changes of a plain table always are. So are the changes of a restore that lack a column of the feed: the restore
+    may have removed that column's values. Rows as they came in may repeat a key, which cannot be compared again (C6).
     """
     if not stored.files:
         return True
+    if producer is ChangelogProducer.INPUT and mode.recomputes(stored.columns, definition.visible):
+        return False
     if restored and not {c.identity for c in definition.visible} <= {c.identity for c in stored.columns}:
         return False
     return definition.keyed or not mode.recomputes(stored.columns, definition.visible)

@@ -51,7 +51,7 @@ class FeedPlan:
         stored = [
             changes
             for version, changes in found.items()
-            if is_usable(changes, definition, mode, restored=version in restored)
+            if is_usable(changes, definition, mode, producer, restored=version in restored)
         ]
         return cls(target, part.without({changes.version for changes in stored}), stored, definition, producer, mode)
 

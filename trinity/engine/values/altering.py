@@ -15,6 +15,7 @@ from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
+from trinity.merge.history import with_history_noted
 from trinity.spi import Check, SplitSource, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted
@@ -35,7 +36,7 @@ def altered(target: Target, definition: TableDefinition, changes: Iterable[evolv
     before = definition = target.handle.named(definition)
     for change in changes:
         definition = evolve.changed(definition, change)
-    definition = evolve.with_history_noted(before, definition)
+    definition = with_history_noted(before, definition)
     check_types(definition, target.session)
     return definition
 

@@ -130,10 +130,7 @@ class ColumnFold:
         codes = []
         for name in self.spec.ordering:
             values = versions.column(name).combine_chunks()
-            code = order_codes(values)
-            if self.spec.descending:
-                code = np.where(as_numpy(values.is_valid()), ~code, np.iinfo(np.int64).min)
-            codes.append(code)
+            codes.append(order_codes(values, descending=self.spec.descending))
         return np.lexsort(tuple(reversed(codes)))
 
     def counting(self, given: Contributions) -> Contributions:

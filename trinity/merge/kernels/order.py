@@ -18,11 +18,22 @@ _MOST: Final = np.iinfo(np.int64).max
 _NO_ROW: Final = -1
 
 
-def order_codes(values: pa.Array) -> np.ndarray:
-    """Return a BIGINT for each value of a primitive type; larger values have larger numbers.
+def order_codes(values: pa.Array, *, descending: bool = False) -> np.ndarray:
+    """Return a BIGINT for each value of a primitive type; larger values have larger numbers, or smaller ones.
 
-    NULL is smallest, NaN is above every number, and -0.0 equals 0.0; text and binary compare by bytes.
+    NULL has the smallest number either way. NaN is above every number, and -0.0 equals 0.0; text and binary compare by
+    bytes.
     """
+    codes = _ascending_codes(values)
+    if not descending:
+        return codes
+    valid = as_numpy(values.is_valid())
+    if values.null_count and valid.any() and codes[valid].max() == _MOST:  # whose complement is NULL's number
+        codes = np.unique(codes, return_inverse=True)[1]
+    return np.where(valid, ~codes, _LEAST)
+
+
+def _ascending_codes(values: pa.Array) -> np.ndarray:
     whole = as_integers(values)
     if whole is None:
         return _ranked(values)

@@ -74,7 +74,7 @@ def _versions(appends: Appends, fold: ColumnFold) -> pa.Table:
         log = [_with_moment(appends.moment(file), touched(file)) for file in appends.log]
         base = [] if spec.has_all_history else list(pool.map(touched, appends.base))
     folded = FoldedKeys(FoldPlan.of(splits, spec), storage, pa.concat_tables(log), keys).folded_first()
-    earlier = [*map(folded.without_kept, base), *folded.sidecar_rows]
+    earlier = [*folded.sidecar_rows, *map(folded.without_kept, base)]
     return pa.concat_tables([*(_with_moment(FIRST, rows) for rows in earlier), folded.log]).combine_chunks()
 
 

@@ -95,7 +95,8 @@ def _folded_first(rows: AnyRows, spec: MergeSpec) -> AnyRows:
 
     They are base rows that another engine rewrote into the log, say. Where no base row is folded they are dropped.
     """
-    is_folded = f"{ROW_KIND} <=> {StoredKind.FOLDED}"
+    # the sidecar may have such rows, too, which stay in its own order
+    is_folded = f"{ARRIVAL} >= 0 AND {ROW_KIND} <=> {StoredKind.FOLDED}"
     if spec.has_all_history:
         return rows.where(f"NOT ({is_folded})")
     columns = [quoted(name) for name, _ in rows.dtypes if name != ARRIVAL]
