@@ -12,12 +12,14 @@ from pyiceberg.types import StringType
 
 from tests.support.changed_functions import (
     FOLDED_IN_SIDECAR,
+    OUT_OF_RANGE,
     REVIVED_AT_ONCE,
     SHAPES,
     STEPS,
     Step,
     make,
     merged,
+    out_of_range_and_repaired,
     play,
     rows_for,
 )
@@ -95,6 +97,12 @@ def test_a_column_that_pyiceberg_added_leaves_totals_as_they_are(local: Session)
     assert merged(table) == expected
     table.upsert(pa.table({"k": [2], "ts": [2], "v": [2], "note": ["z"]}))
     assert merged(table)[1] == {"k": 2, "ts": 2, "v": 22, "note": "z"}
+    with pyiceberg(table).update_schema() as schema:
+        schema.delete_column("note")
+    table = local.table(table.name)
+    assert merged(table) == [{"k": 1, "ts": 2, "v": 11}, {"k": 2, "ts": 2, "v": 22}]
+    table.upsert(rows_for(table, [(1, 3, 1, None, False)]))
+    assert merged(table) == [{"k": 1, "ts": 3, "v": 12}, {"k": 2, "ts": 2, "v": 22}]
 
 
 @pytest.mark.parametrize("catalog", FORMATS)
@@ -112,3 +120,9 @@ def test_a_restore_to_before_an_alter_leaves_totals_as_they_are(local: Session, 
     assert merged(table) == [{"k": 1, "ts": 3, "v": 11}, {"k": 2, "ts": 1, "v": 20}]
     table.compact("full")
     assert merged(table) == [{"k": 1, "ts": 3, "v": 11}, {"k": 2, "ts": 1, "v": 20}]
+
+
+@pytest.mark.parametrize("catalog", FORMATS)
+def test_a_value_out_of_range_leaves_a_delete_in_its_place(local: Session, catalog: str) -> None:
+    """The delete is in the sidecar, and came before the compacted row of the same sequence (A4, E3)."""
+    out_of_range_and_repaired(local.create_table(f"{catalog}.default.t", **OUT_OF_RANGE))

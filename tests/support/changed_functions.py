@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from tests.support.refusals import refused
 from trinity import Column, Session, Table
 
 Step = tuple[str, Any]
@@ -133,3 +134,31 @@ def merged(table: Table) -> list[dict[str, Any]]:
     found = table.to_arrow([name for name in table.columns if name != "kind"]).sort_by("k")
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
+
+
+OUT_OF_RANGE: Final[Mapping[str, Any]] = {
+    "columns": [Column("k", "int"), Column("ts", "int"), Column("v", "int")],
+    "primary_key": ["k"],
+    "properties": SHAPES["sums"],
+}
+
+
+def out_of_range_and_repaired(table: Table) -> None:
+    """Let the sum of a revived key leave INT, compact, and bring it back."""
+
+    def put(ts: int, v: int) -> None:
+        table.upsert(pa.table({"k": [1], "ts": pa.array([ts], pa.int32()), "v": pa.array([v], pa.int32())}))
+
+    put(5, 10)
+    table.delete("k = 1")
+    put(5, 100)
+    table.compact("full")
+    put(6, 2**31 - 1)
+    for _ in range(2):
+        with refused("NUMERIC_VALUE_OUT_OF_RANGE", "'v'"):
+            table.to_arrow()
+        table.compact("full")
+    put(7, -200)
+    for _ in range(2):
+        assert merged(table) == [{"k": 1, "ts": 7, "v": 2**31 - 101}]
+        table.compact("full")

@@ -13,16 +13,18 @@ from pyspark.sql import SparkSession
 import trinity
 from tests.support.changed_functions import (
     FOLDED_IN_SIDECAR,
+    OUT_OF_RANGE,
     REVIVED_AT_ONCE,
     SHAPES,
     STEPS,
     Step,
     make,
     merged,
+    out_of_range_and_repaired,
     play,
 )
 from tests.support.histories import GENERATED
-from trinity import Table
+from trinity import Session, Table
 
 CASES = [(shape, fmt) for shape in SHAPES for fmt in ("parquet", "delta", "iceberg")]
 
@@ -63,3 +65,7 @@ def test_both_executors_read_what_spark_compacts(
             play(make(session, name, shape), make(session, f"{name}_twin", shape), steps, read)
 
         some()
+
+
+def test_spark_leaves_a_delete_in_its_place_where_a_value_is_out_of_range(session: Session) -> None:
+    out_of_range_and_repaired(session.create_table("parquet.default.t", **OUT_OF_RANGE))

@@ -59,7 +59,7 @@ from trinity_iceberg.expire import AGE, expire, expiry_due
 from trinity_iceberg.index import FileIndex, open_index, put_index
 from trinity_iceberg.manifests import NewManifests, deleted, existing, iceberg_file, live_manifests, schema_with
 from trinity_iceberg.partition import check_names, named_now, spec_updates
-from trinity_iceberg.schema import column_paths, definition_updates, evolved_schema
+from trinity_iceberg.schema import column_paths, definition_updates, evolved_schema, history_updates
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, txn_summary
 from trinity_iceberg.swap import commit_updates, same_schema
@@ -154,7 +154,7 @@ class IcebergAttempt(TableAttempt[State]):
             added,
             change.removed,
             {INDEX: name},
-            updates,
+            (*updates, *history_updates(metadata, self.newest.definition)),
             rewrites=True,
             order=folded_order(metadata, change.table.version or 0) if change.replace_sidecar else None,
             deletes=change.deletes,

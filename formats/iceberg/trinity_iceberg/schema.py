@@ -149,6 +149,19 @@ def _text(definition: TableDefinition) -> str:
     return json.dumps(definition.to_dict(), separators=(",", ":"))
 
 
+def history_updates(metadata: TableMetadata, definition: TableDefinition) -> tuple[TableUpdate, ...]:
+    """Return the update by which the recorded definition says what another engine's change of columns means (E3).
+
+    The recorded columns stay: the definitions of older versions are made of them. Without the update that engine could
+    undo its change, and nothing would tell any more that compaction had kept row versions meanwhile, or had ceased to.
+    """
+    recorded = json.loads(metadata.properties[DEFINITION])
+    if not definition.history_changed or recorded.get("history_changed"):
+        return ()
+    noted = replace(TableDefinition.from_dict(recorded), history_changed=True)
+    return (SetPropertiesUpdate(updates={DEFINITION: _text(noted)}),)
+
+
 def with_field_ids(definition: TableDefinition, schema: Schema) -> TableDefinition:
     """Return the definition with Iceberg's field ids for its visible columns."""
     ids = {f.name: f.field_id for f in schema.fields}

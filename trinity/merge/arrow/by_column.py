@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy, where_true
+from trinity.arrays import as_arrow, as_numpy, valid, where_true
 from trinity.errors import TrinityError
 from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.arrow.groups import GroupFold
@@ -61,7 +61,8 @@ class Rewritten:
 
     Attributes:
         base: a folded row for each visible key.
-        left: the row versions of keys with a value out of range, in fold order; they stay in the log (A4).
+        left: the row versions of keys with a value out of range, in fold order, but those that are in the sidecar: they
+            stay in the log (A4).
         sidecar_rows: row versions that later rows still have to be folded with, with ``SINCE`` and ``ARRIVAL`` (E3).
     """
 
@@ -170,14 +171,19 @@ class ColumnFold:
         number = pa.scalar(StoredKind.FOLDED, pa.int64())
         kinds = {ROW_KIND: pa.repeat(number, given.fold_order.count)} if ROW_KIND in storage.names else {}
         base = _of_columns(values | kinds, storage, given.fold_order.count).filter(as_arrow(fold.visible & ~unfit))
-        left = given.rows.select(storage.names).filter(as_arrow(given.counted & unfit[given.fold_order.keys]))
-        return Rewritten(base, left, self._sidecar_rows(given, storage, unfit, retention))
+        left = given.counted & unfit[given.fold_order.keys] & ~valid(given.values[SINCE])
+        in_log = given.rows.select(storage.names).filter(as_arrow(left))
+        return Rewritten(base, in_log, self._sidecar_rows(given, storage, unfit, retention))
 
     def _sidecar_rows(
         self, given: Contributions, storage: pa.Schema, unfit: np.ndarray, retention: Retention
     ) -> pa.Table:
-        """Return the rows that later rows may have to be folded with: late rows, or rows of invisible keys (E3)."""
+        """Return the rows that later rows may have to be folded with: late rows, or rows of invisible keys (E3).
+
+        Rows of the sidecar whose keys have a value out of range stay there: in the log the folded row would come first.
+        """
         spec = self.spec
+        stay = given.counted & unfit[given.fold_order.keys] & valid(given.values[SINCE])
         # if arrival decides, no later row can come before a cut or a revival
         rows = given if spec.ordering else self.counting(given)
         keys, kept = rows.fold_order.keys, rows.counted & ~unfit[rows.fold_order.keys]
@@ -185,9 +191,7 @@ class ColumnFold:
         if not spec.keeps_history:
             kept &= ~visible[keys] | (rows.kinds == FoldKind.CUT)
         kept &= visible[keys] | as_numpy(retention.keeps(rows.rows))
-        order = rows.fold_order.sorted(kept)
-        stored = _of_columns({name: picked(rows.values[name], order) for name in storage.names}, storage, len(order))
-        found = [stored.append_column(SINCE, retention.since(rows.rows).take(as_arrow(order)))]
+        found = [_in_order(part, mask, storage, retention) for part, mask in ((rows, kept), (given, stay))]
         if not spec.ordering:
             dead = self._thresholds(rows, storage)
             found.append(dead.append_column(SINCE, pa.repeat(pa.scalar(retention.now_ms, pa.int64()), len(dead))))
@@ -312,6 +316,13 @@ class _Fold:
         index = self.of.definition.all_columns.index(self.of.definition.column(name))
         marks = pc.utf8_slice_codeunits(self.marks, index, index + 1)
         return where_true(pc.equal(marks, mark))
+
+
+def _in_order(rows: Contributions, mask: np.ndarray, storage: pa.Schema, retention: Retention) -> pa.Table:
+    """Return some contributions in fold order, in storage form, with ``SINCE``."""
+    order = rows.fold_order.sorted(mask)
+    stored = _of_columns({name: picked(rows.values[name], order) for name in storage.names}, storage, len(order))
+    return stored.append_column(SINCE, retention.since(rows.rows).take(as_arrow(order)))
 
 
 def _of_columns(values: Mapping[str, pa.Array], storage: pa.Schema, rows: int) -> pa.Table:

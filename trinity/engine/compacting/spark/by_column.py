@@ -22,8 +22,8 @@ Run = Callable[..., list[bytes]]
 def rewritten(rows: DataFrame, splits: SplitSource, spec: MergeSpec, run: Run, retention: Retention) -> list[bytes]:
     """Fold row versions, all or those of given keys, into base and sidecar, and return the fragments.
 
-    The row versions of a key with a value out of range stay in the log, where a read raises the error and a later row
-    can repair it (A4).
+    The row versions of a key with a value out of range stay where they are, in the log or in the sidecar. A read raises
+    the error, and a later row can repair it (A4).
     """
     rewrite = _Rewrite(rows, splits, spec, retention)
     try:
@@ -59,7 +59,12 @@ class _Rewrite:
         rows = self._routed(base, deleted=False, left=f"NOT {FITS}", since="CAST(NULL AS BIGINT)", arrival="0L")
         if unfit is not None:
             kept = self.counted.join(F.broadcast(unfit), list(self.spec.key), "left_semi")
-            rows = rows.unionByName(self._routed(kept, deleted=False, left="true", since=SINCE, arrival=FOLD_ORDER))
+            in_log, in_sidecar = kept.where(f"{SINCE} IS NULL"), kept.where(f"{SINCE} IS NOT NULL")
+            rows = rows.unionByName(self._routed(in_log, deleted=False, left="true", since=SINCE, arrival=FOLD_ORDER))
+            # in the log the folded row would come before them
+            rows = rows.unionByName(
+                self._routed(in_sidecar, deleted=True, left="false", since=SINCE, arrival=self._order())
+            )
         if not self.spec.may_need_sidecar:
             return rows
         versions = self._sidecar_rows()
