@@ -194,6 +194,9 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         path = store.path(commit_name(version))
         raise damaged(table.full_name, path, f"malformed: the content of its 'domainMetadata' ({error})") from error
+    displaced = _displaced_files(state, found) if state else frozenset()
+    if state and displaced and not keeps_row_versions(state.definition):  # then the sidecar has none of their rows
+        displaced = frozenset()
     return replace(
         what,
         version=version,
@@ -202,8 +205,7 @@ def apply(table: TableHandle, state: State | None, version: int, actions: Iterab
         txns={**(state.txns if state else {}), **{t["appId"]: t["version"] for t in found.get("txn", [])}},
         added=adds,
         order=order,
-        # as long as the table kept no row versions, its sidecar has none of these rows
-        displaced=_displaced_files(state, found) if state and keeps_row_versions(state.definition) else frozenset(),
+        displaced=displaced,
         commit=commit_id(found),
         **{**domains, **_in_force(state, what, found, files)},
     )
