@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from functools import partial
 
@@ -14,6 +15,7 @@ from tests.support.refusals import refused
 from tests.support.threads import meanwhile
 from trinity import Column, Session, Table
 from trinity.definition import evolve
+from trinity.spi import TableDefinition
 
 pytestmark = pytest.mark.inner
 
@@ -176,3 +178,54 @@ def test_other_changes_beside_a_default_are_refused(local: Session, local_fmt: s
     with refused("NOT_SUPPORTED", "'note'", "in a statement of their own"):
         table.alter(note, comment)
     assert local.table(table.name).definition == before
+
+
+def _unless_there(*columns: Column) -> evolve.Change:
+    """Return the change that adds those of some columns that a table does not have."""
+
+    def change(definition: TableDefinition) -> TableDefinition:
+        for column in columns:
+            if column.name not in [c.name for c in definition.visible]:
+                definition = evolve.added(definition, column)
+        return definition
+
+    return change
+
+
+def _after_first_call(change: evolve.Change, happens: Callable[[], object]) -> evolve.Change:
+    """Return a change during whose first call something else happens."""
+    waiting = [happens]
+
+    def changed(definition: TableDefinition) -> TableDefinition:
+        found = change(definition)
+        if waiting:
+            waiting.pop()()
+        return found
+
+    return changed
+
+
+@pytest.mark.parametrize("moment", ["planned", "begun"])
+def test_another_writer_adds_the_column_meanwhile(
+    local: Session, local_fmt: str, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other columns of the statement come all the same."""
+    table = local.create_table(f"{local_fmt}.default.t", [Column("k", "int")], primary_key=["k"])
+    table.upsert([{"k": 1}])
+    rival = partial(local.sql, f"ALTER TABLE {table.name} ADD COLUMN c INT DEFAULT 8")
+    change = _unless_there(Column("c", "int", default="7"), Column("d", "string"))
+    if moment == "begun":
+        meanwhile(monkeypatch, table, "begin_merge", rival)
+        table.alter(change)
+    else:
+        table.alter(_after_first_call(change, rival))
+    assert by_key(table) == [{"k": 1, "c": 8, "d": None}]
+
+
+def test_another_writer_drops_the_column_meanwhile(local: Session, local_fmt: str) -> None:
+    """The column is added then, and existing rows have its DEFAULT."""
+    table = local.create_table(f"{local_fmt}.default.t", [Column("k", "int"), Column("c", "int")], primary_key=["k"])
+    table.upsert([{"k": 1, "c": 3}])
+    rival = partial(local.sql, f"ALTER TABLE {table.name} DROP COLUMN c")
+    table.alter(_after_first_call(_unless_there(Column("c", "int", default="7"), Column("d", "string")), rival))
+    assert by_key(table) == [{"k": 1, "c": 7, "d": None}]

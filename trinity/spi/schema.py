@@ -274,6 +274,10 @@ class TableDefinition:
         """Return this definition with other columns."""
         return replace(self, columns=tuple(columns))
 
+    def with_history_of(self, other: TableDefinition) -> TableDefinition:
+        """Return this definition with what another one says of the row versions that compaction keeps (E3)."""
+        return replace(self, history_changed=other.history_changed, keeps_last_values=other.keeps_last_values)
+
     def with_properties(self, properties: Mapping[str, str]) -> TableDefinition:
         """Return this definition with other properties."""
         return replace(self, properties=dict(properties))

@@ -494,8 +494,7 @@ def definition_after(merge: MergeTableHandle, now: TableDefinition) -> TableDefi
     if merge.before is not None and wanted.replaced != now.replaced:  # all rows are new, so none needs a stamp
         return wanted.with_columns(c for c in wanted.columns if c.name != STAMP)
     if merge.before is not None:
-        found = now.with_columns(wanted.columns)
-        return replace(found, history_changed=wanted.history_changed, keeps_last_values=wanted.keeps_last_values)
+        return now.with_columns(wanted.columns).with_history_of(wanted)
     return now.with_stamps() if stamps_missing(merge.insert, now) else now
 
 

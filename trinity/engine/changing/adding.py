@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 
 from trinity.definition import evolve
 from trinity.engine.changing import statement as dml
@@ -18,14 +18,47 @@ from trinity.target import Target
 def alter(target: Target, *changes: evolve.Change) -> None:
     """Make changes in their order, in one commit. Raises as :meth:`trinity.Table.alter`."""
     before = target.definition
-    filled = _columns_with_default(before, altering.altered(target, before, changes))
-    if not filled:
-        altering.alter(target, *changes)
-        return
+    fills = bool(_columns_with_default(before, altering.altered(target, before, changes)))
+    while True:
+        try:
+            _add_and_fill(target, changes) if fills else _alter_definition(target, changes)
+            return
+        except _ColumnsDiffer:
+            fills = not fills
+
+
+class _ColumnsDiffer(Exception):
+    """Others have added or dropped a column meanwhile, so that another one has to be filled, or none any more."""
+
+
+def _alter_definition(target: Target, changes: Sequence[evolve.Change]) -> None:
+    """Make changes that leave the rows as they are. Raises _ColumnsDiffer where they do not."""
+
+    def change(definition: TableDefinition) -> TableDefinition:
+        after = altering.altered(target, definition, changes)
+        if _columns_with_default(definition, after):
+            raise _ColumnsDiffer
+        return after
+
+    target.connector.metadata.alter_table(target.handle, change)
+
+
+def _add_and_fill(target: Target, changes: Sequence[evolve.Change]) -> None:
+    """Add columns, and set them to their DEFAULTs in all rows. Raises _ColumnsDiffer where others have added them."""
+    filled: list[Column] = []
+
+    def prepare(splits: SplitSource) -> AbstractContextManager[Program]:
+        nonlocal filled
+        after = altering.altered(target, splits.definition, changes)
+        filled = _columns_with_default(splits.definition, after)
+        if not filled:
+            raise _ColumnsDiffer
+        return nullcontext(_program(target, splits.definition, after, filled))
+
     try:
-        dml.run(target, lambda splits: _program(target, splits, changes))
+        dml.run(target, prepare)
     except TrinityError as error:
-        if error.code != "NOT_SUPPORTED":
+        if error.code != "NOT_SUPPORTED" or not filled:
             raise
         name, default = filled[0].name, filled[0].default
         raise TrinityError(
@@ -35,18 +68,9 @@ def alter(target: Target, *changes: evolve.Change) -> None:
         ) from error
 
 
-def _program(
-    target: Target, splits: SplitSource, changes: tuple[evolve.Change, ...]
-) -> AbstractContextManager[Program]:
+def _program(target: Target, before: TableDefinition, after: TableDefinition, filled: Sequence[Column]) -> Program:
     """Return the program that adds columns, and sets them to their DEFAULTs in all rows."""
-    before = splits.definition
-    after = altering.altered(target, before, changes)
-    filled = _columns_with_default(before, after)
-    if not filled:  # another statement has added them
-        nothing = Case(When.MATCHED, Operation.DELETE, "false")
-        return nullcontext(Program("ALTER TABLE", (nothing,), target_alias=target.name.table))
-    new, last = after.history_changed, after.keeps_last_values
-    others = replace(before, columns=after.columns, history_changed=new, keeps_last_values=last) != after
+    others = before.with_columns(after.columns).with_history_of(after) != after
     if others or any(c not in after.columns for c in before.columns):
         raise TrinityError(
             "NOT_SUPPORTED",
@@ -55,7 +79,7 @@ def _program(
         )
     values: dict[str, Value] = {c.name: default_text(c, lambda: target.session.spark) for c in filled}
     case = Case(When.MATCHED, Operation.UPDATE, None, values)
-    return nullcontext(Program("ALTER TABLE", (case,), target_alias=target.name.table, after=after))
+    return Program("ALTER TABLE", (case,), target_alias=target.name.table, after=after)
 
 
 def _columns_with_default(before: TableDefinition, after: TableDefinition) -> list[Column]:
