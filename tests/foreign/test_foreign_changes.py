@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.foreign import Other
+from tests.support.iceberg import iceberg_spark, pyiceberg
 from tests.support.refusals import refusal
 from tests.support.tables import add
 from trinity import Column, Session, Table
@@ -328,3 +329,37 @@ def test_icebergs_own_care_loses_nothing(session: Session) -> None:
     add(table, (2, 4, "late"))  # older than its tombstone
     assert [r["k"] for r in shown(table)] == [1, 3, 4]
     refusal("INVALID_ARGUMENTS", lambda: table.to_df(old), f"no version {old} .*oldest readable one")
+
+
+def test_icebergs_java_library_expires_what_a_restore_has_left(session: Session) -> None:
+    """It deletes the files that an expired snapshot removed, without asking whether a later one has them again."""
+    table = make(session, "iceberg")
+    add(table, (1, 1, "a"), (2, 5, "b"))
+    version, before = table.version, shown(table)
+    table.truncate()
+    add(table, (3, 1, "c"))
+    table.restore(version)
+    spark = iceberg_spark(session)
+    jvm: Any = spark._jvm
+    active = jvm.org.apache.spark.sql.classic.SparkSession
+    active.setActiveSession(spark._jsparkSession)  # whose settings say what the catalog is
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, "iceberg.default.t")
+    active.setActiveSession(session.spark._jsparkSession)
+    loaded.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
+    assert shown(table) == before
+    assert len(pyiceberg(table).metadata.snapshots) == 2  # the newest one, and the one that removed what came back
+    table.vacuum("0 seconds")
+    assert (len(pyiceberg(table).metadata.snapshots), shown(table)) == (1, before)
+
+
+def test_a_restore_takes_no_rows_from_an_append_only_table(session: Session) -> None:
+    """Nor does Spark's."""
+    table = make(session, "delta")
+    add(table, (1, 1, "a"))
+    version = table.version
+    add(table, (2, 1, "b"))
+    other = Other(session, table)
+    other("ALTER TABLE {t} SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
+    refusal("NOT_SUPPORTED", lambda: table.restore(version), "'delta.appendOnly' = 'true'")
+    assert [r["k"] for r in shown(table)] == [1, 2]
+    refusal("NOT_SUPPORTED", table.truncate, "delta.appendOnly")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,8 +16,10 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
 from trinity import Column, Session, Table
+from trinity_iceberg.expire import EXPIRED_AT_ONCE
 
 COLUMNS = [
     Column("k", "int", nullable=False),
@@ -295,3 +301,84 @@ def test_a_version_of_which_a_file_is_gone(orders: Table) -> None:
     with refused("INVALID_ARGUMENTS", file.name, f"version {version}"):
         orders.restore(version)
     assert (orders.version, shown(orders)) == (at, rows)
+
+
+# -- beside other engines, and other processes -----------------------------------------------------------
+
+
+TAG = "trinity-removed-"
+
+
+def _tagged(table: Table) -> set[int]:
+    """Return the versions of an Iceberg table that a restore has tagged."""
+    metadata = pyiceberg(table).metadata
+    by_id = {s.snapshot_id: s.sequence_number for s in metadata.snapshots}
+    return {by_id[ref.snapshot_id] for name, ref in metadata.refs.items() if name.startswith(TAG)}
+
+
+@pytest.mark.parametrize("removing", ["truncate", "compact", "replace"])
+def test_snapshots_that_removed_what_came_back_are_tagged(local: Session, warehouse: Path, removing: str) -> None:
+    """Iceberg's Java library would delete the files with them; Trinity's vacuum does not, and takes the tags away."""
+    table = local.create_table("iceberg.default.t", pa.table({"k": [1, 2]}), primary_key=["k"])
+    table.upsert(pa.table({"k": [3]}))
+    before, version = shown(table), table.version
+    steps = {"truncate": table.truncate, "compact": lambda: table.compact(full=True)}
+    replaced = partial(local.create_table, table.name, pa.table({"k": [9]}), primary_key=["k"], replace=True)
+    steps.get(removing, replaced)()
+    table.upsert(pa.table({"k": [4]}))  # which removes nothing
+    table.restore(version)
+    assert (shown(table), _tagged(table)) == (before, {version + 1})
+    table.restore(version + 2)
+    table.restore(version)
+    assert _tagged(table) == {version + 1, version + 3, version + 4}
+    table.vacuum(dt.timedelta(0))
+    assert [*pyiceberg(table).metadata.refs] == ["main"]
+    with trinity.connect(warehouse, engine="local") as again:
+        assert shown(again.table(table.name)) == before
+
+
+def _in_another_process(warehouse: Path, work: str) -> None:
+    code = f"import trinity; table = trinity.connect({str(warehouse)!r}, engine='local').table('t'); {work}"
+    subprocess.run([sys.executable, "-c", code.replace("'t'", "'iceberg.default.t'")], check=True)
+
+
+@pytest.mark.inner
+def test_a_vacuum_by_another_process_meanwhile(
+    local: Session, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The restore fails and changes nothing; another vacuum, and a commit that forgets old versions, are made again."""
+    from trinity_iceberg.commit import IcebergAttempt
+
+    table = local.create_table("iceberg.default.t", pa.table({"k": [1, 2]}), primary_key=["k"])
+    version = table.version
+    table.truncate()
+    table.upsert(pa.table({"k": [5]}))
+    at, rows = table.version, shown(table)
+
+    def first(call: str, happens: Callable[[], object]) -> None:
+        method = getattr(IcebergAttempt, call)
+
+        def and_then(*arguments: Any) -> Any:
+            monkeypatch.setattr(IcebergAttempt, call, method)
+            happens()
+            return method(*arguments)
+
+        monkeypatch.setattr(IcebergAttempt, call, and_then)
+
+    vacuum = partial(_in_another_process, warehouse, "table.vacuum('0 seconds')")
+    first("restore", vacuum)
+    with refused("INVALID_ARGUMENTS", "oldest"):
+        table.restore(version)
+    assert (table.version, shown(table)) == (at, rows)
+    table.upsert(pa.table({"k": [6]}))
+    first("forget", vacuum)
+    table.vacuum(dt.timedelta(0))
+    assert [row["k"] for row in shown(table)] == [5, 6]
+    table.set_properties({"history.expire.max-snapshot-age-ms": "1"})
+    for number in range(EXPIRED_AT_ONCE.value + 1):
+        table.upsert(pa.table({"k": [number]}))
+    expire = pyiceberg(table).maintenance.expire_snapshots  # leaves the files, of which the next commit has some
+    first("put", lambda: expire().older_than(dt.datetime(2100, 1, 1)).commit())
+    table.upsert(pa.table({"k": [1]}))
+    assert len(table.history().collect()) == 2
+    assert len(shown(table)) == EXPIRED_AT_ONCE.value + 1

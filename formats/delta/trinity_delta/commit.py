@@ -195,6 +195,8 @@ class DeltaAttempt(TableAttempt[State]):
 
     def restore(self, then: State, definition: TableDefinition) -> int | None:
         actions = restoring(self.table, self.newest, then)
+        if any("remove" in action for action in actions):
+            check_removable(self.table, self.newest.metadata, rewrites=False)
         change = restored_metadata(self.table, self.newest, then, definition)
         if not (actions or change):
             return None

@@ -59,6 +59,7 @@ from trinity_iceberg.expire import AGE, expire, expiry_due
 from trinity_iceberg.index import FileIndex, open_index, put_index
 from trinity_iceberg.manifests import NewManifests, deleted, existing, iceberg_file, live_manifests, schema_with
 from trinity_iceberg.partition import check_names, named_now, spec_updates
+from trinity_iceberg.restored import kept_removals, restored_is_there
 from trinity_iceberg.schema import column_paths, definition_updates, evolved_schema, history_updates
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, txn_summary
@@ -253,6 +254,7 @@ class _Producer:
         self.sequence = self.metadata.next_sequence_number()
         self.written = NewManifests(self.table, self.snapshot_id, snapshots.entries)
         self.summary = SnapshotSummaryCollector()
+        self.restored = frozenset[str]()  # paths of files that a restore brings back
 
     def run(self, change: SnapshotChange) -> int:
         try:
@@ -264,7 +266,7 @@ class _Producer:
             recorded = on_record(self.metadata, self.sequence, self._own_summary(change), change.updates)
             appends = change.operation == CommitOperation.APPEND and not change.updates
             expired = expiry_due(self.metadata) if appends and AGE in self.metadata.properties else ()
-            updates = (*change.updates, *recorded, *expired, *self._append(snapshot))
+            updates = (*change.updates, *recorded, *expired, *self._restoring(change), *self._append(snapshot))
             commit_updates(
                 self.table,
                 updates,
@@ -275,6 +277,11 @@ class _Producer:
             self.written.discard()
             raise
         return version_of(snapshot)
+
+    def _restoring(self, change: SnapshotChange) -> tuple[TableUpdate, ...]:
+        if (then := change.restored) is None:
+            return ()
+        return *restored_is_there(then), *kept_removals(self.table, then, self.restored)
 
     def _append(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
         main = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
@@ -359,6 +366,7 @@ class _Producer:
             spec, removed = self._spec(manifest), {local_path(path) for path in gone}
             marked = self._marked(entries, removed, spec) if gone else []
             kept.append(self.written.manifest(marked, spec, _writer(manifest)) if gone else manifest)
+        self.restored = frozenset(back)
         groups: dict[str, tuple[ManifestFile, list[ManifestEntry]]] = {}
         for manifest, entry in back.values():
             groups.setdefault(manifest.manifest_path, (manifest, []))[1].append(self._restored_entry(entry, manifest))

@@ -15,6 +15,7 @@ from trinity.storage import ObjectStore
 from trinity.storage.commits import COMMIT_TIMEOUT_S
 from trinity_iceberg.carried import OPERATION, indexes, lineage, recorded_appends, stale_definitions, summary_of
 from trinity_iceberg.index import SIDECAR_FOLDER, stale_guards
+from trinity_iceberg.restored import is_own_tag, without_tag
 from trinity_iceberg.swap import commit_updates, same_schema
 
 EXPIRED_AT_ONCE: Final = Limit(50)
@@ -65,13 +66,18 @@ def _expired_versions(metadata: TableMetadata, older_than_ms: int, keep: int = 1
     The newest ``keep`` versions stay.
     """
     chain = lineage(metadata)
-    heads = {ref.snapshot_id for ref in metadata.refs.values()}
+    heads = _heads(metadata)
     old = [s for s, following in pairwise(chain) if following.timestamp_ms <= older_than_ms]
     old = old[: max(0, len(chain) - keep)]
     # versions of other engines are read with the facts of Trinity's last commit before them, which has to stay
     while old and len(old) < len(chain) - 1 and OPERATION not in summary_of(chain[len(old)]):
         old.pop()
     return {s.snapshot_id for s in old} - heads | _unreferenced_snapshots(metadata, older_than_ms)
+
+
+def _heads(metadata: TableMetadata) -> set[int]:
+    """Return the ids of the snapshots of branches and tags, without those that a restore has tagged."""
+    return {ref.snapshot_id for name, ref in metadata.refs.items() if not is_own_tag(name)}
 
 
 def _unreferenced_snapshots(metadata: TableMetadata, older_than_ms: int) -> set[int]:
@@ -81,7 +87,7 @@ def _unreferenced_snapshots(metadata: TableMetadata, older_than_ms: int) -> set[
     all stay, so that the rollback can be undone.
     """
     known, reached = {s.snapshot_id: s for s in metadata.snapshots}, set[int]()
-    for head in (metadata.current_snapshot_id, *(ref.snapshot_id for ref in metadata.refs.values())):
+    for head in (metadata.current_snapshot_id, *_heads(metadata)):
         at = head
         while at in known and at not in reached:
             reached.add(at)
@@ -103,9 +109,10 @@ def _oldest_rows(loaded: Table, gone: set[int]) -> int:
 def _removal(metadata: TableMetadata, gone: set[int], oldest_rows: int = 0) -> tuple[TableUpdate, ...]:
     if not gone:
         return ()
+    tags = (without_tag(name) for name, ref in metadata.refs.items() if ref.snapshot_id in gone)
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(gone)})
     appends = recorded_appends(metadata, gone, oldest_rows)
-    return update, *stale_guards(metadata, indexes(metadata, gone)), *appends
+    return *tags, update, *stale_guards(metadata, indexes(metadata, gone)), *appends
 
 
 def _number(text: str | None) -> int | None:

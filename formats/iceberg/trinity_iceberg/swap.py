@@ -63,7 +63,12 @@ def commit_updates(
 
     def attempt() -> TableMetadata:
         with writing(table), _errors(table.catalog.name, name):
-            done = commit_point(name, lambda: table.catalog.commit_table(table, (*own, *requirements), updates))
+            try:
+                done = commit_point(name, lambda: table.catalog.commit_table(table, (*own, *requirements), updates))
+            except (ValueError, KeyError) as error:  # PyIceberg's, for a snapshot or a property that is no longer there
+                if load_table(table.catalog, table.name()).metadata_location == table.metadata_location:
+                    raise
+                raise CommitRaced(str(error)) from error
             return done.metadata
 
     after = _commit_until_known(table.catalog, table.name(), attempt, stands)

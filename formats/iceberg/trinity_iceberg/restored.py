@@ -1,0 +1,72 @@
+"""What a restore does about snapshots, which other engines may expire during it and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from pyiceberg.manifest import ManifestEntryStatus, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import RemoveSnapshotRefUpdate, SetSnapshotRefUpdate, TableUpdate
+
+from trinity_iceberg.carried import lineage
+from trinity_iceberg.index import bad_data
+from trinity_iceberg.manifests import read_manifests
+
+_REMOVED: Final = "trinity-removed-"
+"""Beginning of the names of tags on snapshots that removed files which a restore brought back."""
+_RESTORED: Final = "trinity-restored"
+
+
+def is_own_tag(name: str) -> bool:
+    """Return whether a tag is one of :func:`kept_removals`, which Trinity's expiry removes with its snapshot."""
+    return name.startswith(_REMOVED)
+
+
+def restored_is_there(then: Snapshot) -> tuple[TableUpdate, ...]:
+    """Return updates that change nothing, and that a catalog refuses once the restored snapshot has expired."""
+    return _tag(_RESTORED, then), without_tag(_RESTORED)
+
+
+def kept_removals(table: Table, then: Snapshot, paths: Collection[str]) -> Iterator[TableUpdate]:
+    """Yield updates that tag the snapshots since ``then`` which removed files of these paths.
+
+    Iceberg's Java library deletes a file that an expired snapshot of the branch has removed, without asking whether
+    later snapshots have it again (``IncrementalFileCleanup``). A tagged snapshot does not expire there. Trinity deletes
+    only files that no snapshot has, so its expiry takes the tags away.
+    """
+    for snapshot in _since(table.metadata, then):
+        if any(_removes(table, manifest, paths) for manifest in _own_manifests(table, snapshot)):
+            yield _tag(f"{_REMOVED}{snapshot.snapshot_id}", snapshot)
+
+
+def without_tag(name: str) -> RemoveSnapshotRefUpdate:
+    """Return the update that removes a tag."""
+    return RemoveSnapshotRefUpdate.model_validate({"ref-name": name})
+
+
+def _since(metadata: TableMetadata, then: Snapshot) -> Sequence[Snapshot]:
+    chain = lineage(metadata)
+    return chain[1 + [s.snapshot_id for s in chain].index(then.snapshot_id) :]
+
+
+def _own_manifests(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
+    """Return the manifests that a snapshot wrote."""
+    return [m for m in read_manifests(table.io, snapshot) if m.added_snapshot_id == snapshot.snapshot_id]
+
+
+def _removes(table: Table, manifest: ManifestFile, paths: Collection[str]) -> bool:
+    """Return whether a manifest marks one of the files as deleted."""
+    if manifest.deleted_files_count == 0:
+        return False
+    with bad_data(manifest.manifest_path):
+        entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+    return any(e.status == ManifestEntryStatus.DELETED and e.data_file.file_path in paths for e in entries)
+
+
+def _tag(name: str, snapshot: Snapshot) -> SetSnapshotRefUpdate:
+    given = {"ref-name": name, "type": SnapshotRefType.TAG, "snapshot-id": snapshot.snapshot_id}
+    return SetSnapshotRefUpdate.model_validate(given)
