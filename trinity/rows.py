@@ -67,30 +67,36 @@ def _row(fields: tuple[str, ...], values: tuple[Any, ...]) -> Row:
     return _kind(fields)(values)
 
 
-def rows_of(page: pa.RecordBatch) -> Iterator[Row]:
-    """Yield the rows of a page. A TIMESTAMP is a datetime without zone, in the zone of this process, as in pyspark."""
-    return _rows(page.schema.names, page.columns, page.num_rows)
+def rows_of(page: pa.RecordBatch, zone: dt.tzinfo | None = None) -> Iterator[Row]:
+    """Yield the rows of a page. A TIMESTAMP is a datetime without zone, as in pyspark.
+
+    It is the local time of ``zone``, by default of this process. Its ``fold`` is 1 in the second one of an hour that
+    the clocks repeat.
+    """
+    return _rows(page.schema.names, page.columns, page.num_rows, zone)
 
 
-def _rows(names: Sequence[str], columns: Sequence[pa.Array], count: int) -> Iterator[Row]:
+def _rows(names: Sequence[str], columns: Sequence[pa.Array], count: int, zone: dt.tzinfo | None) -> Iterator[Row]:
     kind = _kind(tuple(names))
-    return map(kind, zip(*map(_values, columns), strict=True)) if columns else iter([kind(())] * count)
+    if not columns:
+        return iter([kind(())] * count)
+    return map(kind, zip(*(_values(column, zone) for column in columns), strict=True))
 
 
-def _values(array: pa.Array) -> list[Any]:
+def _values(array: pa.Array, zone: dt.tzinfo | None) -> list[Any]:
     types = pa.types
     if types.is_timestamp(array.type) and array.type.tz is not None:
         micros = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64()).to_pylist()
-        return [None if value is None else _local(value) for value in micros]
+        return [None if value is None else _local(value, zone) for value in micros]
     if types.is_struct(array.type):
-        rows = _rows([field.name for field in array.type], array.flatten(), len(array))
+        rows = _rows([field.name for field in array.type], array.flatten(), len(array), zone)
         return _where_valid(array, list(rows))
     if types.is_map(array.type):
-        keys, items, at = _values(array.keys), _values(array.items), array.offsets.to_pylist()
+        keys, items, at = _values(array.keys, zone), _values(array.items, zone), array.offsets.to_pylist()
         found = [dict(zip(keys[a:b], items[a:b], strict=True)) for a, b in pairwise(at)]
         return _where_valid(array, found)
     if types.is_list(array.type):
-        items, at = _values(array.values), array.offsets.to_pylist()
+        items, at = _values(array.values, zone), array.offsets.to_pylist()
         return _where_valid(array, [items[a:b] for a, b in pairwise(at)])
     found_values: list[Any] = array.to_pylist()
     return found_values
@@ -102,6 +108,6 @@ def _where_valid(array: pa.Array, values: list[Any]) -> list[Any]:
     return [value if valid else None for value, valid in zip(values, array.is_valid().to_pylist(), strict=True)]
 
 
-def _local(micros: int) -> dt.datetime:
+def _local(micros: int, zone: dt.tzinfo | None) -> dt.datetime:
     seconds, rest = divmod(micros, 1_000_000)
-    return dt.datetime.fromtimestamp(seconds).replace(microsecond=rest)
+    return dt.datetime.fromtimestamp(seconds, zone).replace(microsecond=rest, tzinfo=None)

@@ -181,3 +181,26 @@ def test_the_modes_of_ingestion(db: dbapi.Connection) -> None:
     assert not db.backend.session.table_exists("new")  # type: ignore[attr-defined]
     assert cursor.adbc_ingest("k", rows.select(["v"]), "replace") == 2
     assert db.execute("SELECT * FROM k ORDER BY v").fetchall() == [("C",), ("D",)]
+
+
+REFUSED: list[tuple[str, Any, str]] = [
+    ("delta", pa.table({"unit price": [2.5]}), "NOT_SUPPORTED"),
+    ("delta", pa.table({"at": pa.array([[dt.time(1)]])}), "NOT_SUPPORTED"),
+    *[(fmt, pa.table({"": [1]}), "INVALID_ARGUMENTS") for fmt in ("parquet", "delta", "iceberg")],
+]
+
+
+@pytest.mark.parametrize(("fmt", "data", "code"), REFUSED)
+def test_a_table_stays_where_its_replacement_is_refused(
+    db: dbapi.Connection, fmt: str, data: pa.Table, code: str
+) -> None:
+    cursor = db.cursor()
+    for rows in ([{"id": 1}], [{"id": 1}, {"id": 2}]):
+        cursor.adbc_ingest("prices", rows, "replace", catalog_name=fmt)
+    name = f"{fmt}.default.prices"
+    before, version = table(db, name).to_arrow(), table(db, name).version
+    with pytest.raises(dbapi.DatabaseError) as caught:
+        cursor.adbc_ingest("prices", data, "replace", catalog_name=fmt)
+    assert caught.value.code == code
+    assert (table(db, name).to_arrow(), table(db, name).version) == (before, version)
+    assert table(db, name).to_arrow(version=version - 1).num_rows == 1

@@ -159,6 +159,17 @@ def test_columns_that_only_later_files_have_are_loaded(run: Run, rows: Rows, tmp
         assert found == [{"id": 1, "v": "a", "w": "x"}, {"id": 2, "v": "b", "w": None}]
 
 
+def test_csv_is_read_as_the_types_of_the_table(run: Run, rows: Rows, tmp_path: Path) -> None:
+    """The header may have another case."""
+    run("sql", "CREATE TABLE t (id INT, amount DECIMAL(20,2), code STRING)")
+    (tmp_path / "a.csv").write_text("ID,Amount,CODE\n1,123456789012345678.91,007\n")
+    (tmp_path / "b.csv").write_text("id,amount,code\n2,1,7e3\n")
+    run("load", "t", "a.csv")
+    run("load", "t", "b.csv")
+    found = rows("sql", "SELECT * FROM t ORDER BY id")
+    assert [(row["amount"], row["code"]) for row in found] == [("123456789012345678.91", "007"), ("1.00", "7e3")]
+
+
 def test_json_is_read_as_the_types_of_the_table(run: Run, rows: Rows, tmp_path: Path) -> None:
     columns = (
         "id INT, price DECIMAL(8,2), day DATE, at TIMESTAMP, clock TIMESTAMP_NTZ, yes BOOLEAN, near DOUBLE, name STRING"

@@ -66,6 +66,13 @@ def test_arrow_data(run: Callable[..., str], tmp_path: Path) -> None:
     assert rows.schema.field("id").type == pa.int32()
 
 
+def test_nested_values_as_json(run: Callable[..., str]) -> None:
+    query = "SELECT map(DATE '2024-01-01', 1) AS m, s, 1.50 AS d "
+    query += "FROM (SELECT named_struct('a', named_struct('b', X'ff')) AS s);"
+    found = json.loads(run(query, "-o", "json", "--engine", "local"))
+    assert found == [{"m": {"2024-01-01": 1}, "s": {"a": {"b": "ff"}}, "d": "1.50"}]
+
+
 @pytest.mark.parametrize("option", ["-e", "-f"])
 def test_only_a_line_feed_ends_a_line(run: Callable[..., str], tmp_path: Path, option: str) -> None:
     text = "a\u2028b\x85c\x0cd\x1ce"

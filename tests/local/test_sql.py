@@ -343,6 +343,17 @@ def test_a_session_without_spark_runs_no_statement_by_it(local: Session) -> None
         local.sql("SELECT 1 AS k", engine="spark")
 
 
+def test_keys_of_groups_may_differ_in_a_literals_case(local: Session) -> None:
+    rows = "VALUES (TIMESTAMP_NTZ '2024-03-01 10:07:00'), (TIMESTAMP_NTZ '2024-03-01 10:08:00') AS t(at)"
+    months, minutes = "date_format(at, 'MM')", "date_format(at, 'mm')"
+    for by in (f"{months}, {minutes}", f"{minutes}, {months}", "1, 2", "ALL"):
+        query = f"SELECT {months} AS m, DATE_FORMAT(AT, 'mm') AS n, count(*) AS c FROM {rows} GROUP BY {by} ORDER BY n"
+        assert local.sql(query).fetchall() == [("03", "07", 1), ("03", "08", 1)], by
+    assert local.sql(f"SELECT Year(at) + 1 AS y FROM {rows} GROUP BY YEAR(`AT`) + 1").fetchall() == [(2025,)]
+    with refused("NOT_SUPPORTED", "no key of the groups"):
+        local.sql(f"SELECT {minutes} AS n FROM {rows} GROUP BY {months}").collect()
+
+
 def test_floating_point_keys_are_groups_as_sparks(local: Session, local_fmt: str) -> None:
     table = local.create_table(f"{local_fmt}.default.near", [Column("id", "int"), Column("x", "double")])
     nan = float("nan")

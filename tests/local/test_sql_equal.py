@@ -74,7 +74,7 @@ def queries(seed: int, count: int) -> Iterator[str]:
         yield draw.choice(
             (
                 _plain, _grouped, _joined, _merged, _crossed, _united, _held, _seen, _compared_whole, _windowed,
-                _exploded, _viewed, _by_sets, _collected, _unnamed,
+                _exploded, _viewed, _by_sets, _collected, _unnamed, _by_expressions,
             )
         )(draw, where)  # fmt: skip
 
@@ -104,6 +104,17 @@ def _grouped(draw: random.Random, where: str) -> str:
     by = draw.choice([f" GROUP BY {', '.join(keys)}", " GROUP BY ALL"]) if keys else ""
     having = draw.choice(["", " HAVING count(*) > 2 AND last > 10"]) if keys else ""
     return f"SELECT {shown} FROM t{where}{by}{having}"
+
+
+def _by_expressions(draw: random.Random, where: str) -> str:
+    """Draw a query whose groups have keys that may differ in a literal's case alone."""
+    text, value = draw.choice([
+        ("upper(text) = '{}'", "ab"), ("replace(fixed, '{}', 'x')", "b"), ("date_format(clock, '{}')", "mm"),
+        ("CASE WHEN text = '{}' THEN small END", "b"),
+    ])  # fmt: skip
+    keys = [text.format(change(value)) for change in (str.lower, str.upper)]
+    shown = draw.choice([", ".join([*keys, "max(id)"]), f"count(*), {keys[0]} AS k, {keys[1]} AS other"])
+    return f"SELECT {shown} FROM t{where} GROUP BY {draw.choice([', '.join(keys), ', '.join(reversed(keys)), 'ALL'])}"
 
 
 def _unnamed(draw: random.Random, where: str) -> str:

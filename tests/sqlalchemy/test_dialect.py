@@ -282,6 +282,21 @@ def test_the_url_says_where(warehouse: Path, second_session: Session) -> None:
             engine.dialect.create_connect_args(sa.make_url(wrong))
 
 
+def test_both_instants_of_a_repeated_hour(warehouse: Path) -> None:
+    """Where the clocks go back, two instants have one local time; Python tells them apart by ``fold``."""
+    engine = sa.create_engine(f"trinity:///{warehouse}?engine=local&spark.sql.session.timeZone=Europe/Berlin")
+    table = sa.Table("t", sa.MetaData(), sa.Column("at", sa.DateTime(timezone=True)))
+    table.create(engine)
+    instants = [dt.datetime(2024, 10, 27, hour, 30, tzinfo=dt.UTC) for hour in range(3)]
+    with engine.connect() as connection:
+        connection.execute(table.insert(), [{"at": at} for at in instants])
+        found = connection.execute(sa.select(table).order_by(table.c.at)).scalars().all()
+        assert [at.astimezone(dt.UTC) for at in found] == instants
+        clocks = connection.exec_driver_sql("SELECT array(at) AS clocks FROM t ORDER BY at").scalars().all()
+    assert [(at.hour, at.fold, at.tzinfo) for (at,) in clocks] == [(2, 0, None), (2, 1, None), (3, 0, None)]
+    engine.dispose()
+
+
 def test_a_table_of_another_schema_is_read_and_changed(engine: sa.Engine, second_session: Session) -> None:
     """SQLAlchemy writes the schema before each column."""
     second_session.create_schema("sales")

@@ -135,7 +135,7 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
         "parquet": dataset.ParquetFileFormat,
         "csv": lambda: dataset.CsvFileFormat(
             read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
-            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""]),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, null_values=[""]),
         ),
         "json": lambda: dataset.JsonFileFormat(read_options=json.ReadOptions(block_size=_BLOCK_BYTES)),
     }
@@ -144,7 +144,9 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
     try:
         form = forms[kind]()
         schema = _columns_of([dataset.dataset(path, format=form).schema for path in paths])
-        if kind != "json" or types is None:
+        if types is not None and kind == "csv":
+            schema = _with_types(schema, types)
+        if types is None or kind != "json":
             return dataset.dataset(paths, schema=schema, format=form).scanner().to_reader()
         wanted = _as_stored(schema, types)
         return dataset.dataset(paths, schema=_as_written(wanted), format=form).scanner().to_reader().cast(wanted)
@@ -162,17 +164,21 @@ def _columns_of(schemas: list[pa.Schema]) -> pa.Schema:
     return pa.schema(list(found.values()))
 
 
+def _with_types(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
+    """Return columns with the stored types of their names, which may be in another case."""
+    types = {field.name.lower(): field.type for field in stored}
+    return pa.schema([field.with_type(types.get(field.name.lower(), field.type)) for field in schema])
+
+
 def _as_stored(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
     """Return the columns of JSON with the stored types, but for those that Arrow does not read from JSON's texts."""
-    types = {field.name.lower(): field.type for field in stored}
     of_others = (pa.types.is_nested, pa.types.is_binary, pa.types.is_time)
 
-    def kept(field: pa.Field) -> pa.Field:
-        kind = types.get(field.name.lower(), field.type)
-        left = pa.types.is_nested(field.type) or any(is_other(kind) for is_other in of_others)
-        return field if left else field.with_type(kind)
+    def kept(field: pa.Field, typed: pa.Field) -> pa.Field:
+        left = pa.types.is_nested(field.type) or any(is_other(typed.type) for is_other in of_others)
+        return field if left else typed
 
-    return pa.schema(list(map(kept, schema)))
+    return pa.schema(list(map(kept, schema, _with_types(schema, stored))))
 
 
 def _as_written(wanted: pa.Schema) -> pa.Schema:

@@ -71,7 +71,7 @@ def json_line(values: object) -> str:
 
 def _with_text_keys(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_text(key): _with_text_keys(each) for key, each in value.items()}
+        return {k if isinstance(k, str) else _text(k): _with_text_keys(each) for k, each in value.items()}
     return [_with_text_keys(each) for each in value] if isinstance(value, list) else value
 
 
@@ -110,8 +110,17 @@ def _csv(to: TextIO, columns: Sequence[str], rows: _Rows) -> None:
 
 
 def _json(to: TextIO, columns: Sequence[str], rows: _Rows) -> None:
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
-    to.write(json.dumps(found, default=_text, ensure_ascii=False) + "\n")
+    objects = (json_line(_with_field_names(dict(zip(columns, row, strict=True)))).rstrip("\n") for row in rows)
+    to.write(f"[{', '.join(objects)}]\n")
+
+
+def _with_field_names(value: Any) -> Any:
+    """Return a value with its structs, which are named tuples of Trinity or PySpark, as dicts."""
+    if hasattr(value, "asDict"):
+        value = value.asDict()
+    if isinstance(value, dict):
+        return {key: _with_field_names(each) for key, each in value.items()}
+    return [_with_field_names(each) for each in value] if isinstance(value, list) else value
 
 
 def _arrow(to: TextIO, columns: Sequence[str], rows: _Rows) -> None:

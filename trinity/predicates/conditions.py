@@ -111,14 +111,19 @@ def same_expression(one: exp.Expr | None, other: exp.Expr | None) -> bool:
     # a literal's case is part of its value
     if one.find(exp.Literal) or other.find(exp.Literal):
         return False
-    return _without_case(one) == _without_case(other)
+    return with_lower_names(one) == with_lower_names(other)
 
 
-def _without_case(tree: exp.Expr) -> exp.Expr:
-    tree = tree.copy()
-    for name in tree.find_all(exp.Identifier):
-        name.replace(exp.to_identifier(name.this.lower(), quoted=True))
-    return tree
+def with_lower_names(tree: exp.Expr) -> exp.Expr:
+    """Return an expression with names and keywords in lower case; literals stay, whose case is part of their value."""
+
+    def lower(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Identifier):
+            return exp.Identifier(this=node.this.lower(), quoted=True)
+        return exp.var(node.name.lower()) if isinstance(node, exp.Var) else node
+
+    found: exp.Expr = tree.transform(lower)
+    return found
 
 
 def _both(one: Bound, other: Bound) -> Bound:

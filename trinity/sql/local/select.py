@@ -24,6 +24,7 @@ from trinity.engine.expressions import (
 )
 from trinity.merge.kernels.keys import one_zero
 from trinity.predicates.comparisons import conjuncts
+from trinity.predicates.conditions import with_lower_names
 from trinity.spi import DataType
 from trinity.sql.local.aggregates import aggregate_of, as_one_value
 from trinity.sql.local.column_names import with_column_names
@@ -530,7 +531,7 @@ class _Groups:
         """Return a text that is the same for expressions that are the same key, whatever the case of names."""
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier):
             return f"column {self.scope.find(tree.text('table'), tree.name).field}"
-        return f"text {tree.sql(dialect='spark', identify=True).lower()}"
+        return f"text {with_lower_names(tree).sql(dialect='spark')}"
 
 
 # -- parts of trees -------------------------------------------------------------------------------------

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from trinity.connecting import connect
-from trinity.definition.columns import columns_of
-from trinity.definition.define import define_table
-from trinity.engine.appending.append import arrow_reader, source_rows
+from trinity.engine.appending.append import arrow_reader
 from trinity.engine.values.spark.check_constraints import check_expressions
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
@@ -273,10 +271,12 @@ def ingest(session: Session, name: TableName, data: Any, mode: IngestMode) -> in
     """Store the rows of a data frame by one commit, and return their number.
 
     ``append`` needs an existing table. ``create`` and ``replace`` create a plain table with the columns of the data;
-    ``replace`` drops an existing one first. ``create_append`` creates the table only if it does not exist.
+    ``replace`` puts it in the place of an existing one (L13). ``create_append`` creates the table only if it does not
+    exist.
 
     Raises:
-        TrinityError: TABLE_NOT_FOUND, TABLE_ALREADY_EXISTS, TYPE_MISMATCH; as :meth:`trinity.Table.upsert`.
+        TrinityError: TABLE_NOT_FOUND; as :meth:`trinity.Table.upsert` and :meth:`trinity.Session.create_table`. The
+            table is then as it was.
     """
     rows: Any = arrow_reader(data)
     found = session.find_table(name) if session.table_exists(name) else None
@@ -284,8 +284,4 @@ def ingest(session: Session, name: TableName, data: Any, mode: IngestMode) -> in
         raise session.table_missing(name)
     if found is not None and mode in ("append", "create_append"):
         return (found.upsert(rows) if found.definition.keyed else found.append(rows)).rows
-    if found is not None and mode == "replace":
-        rows = source_rows(rows, session.timezone)
-        define_table(name, columns_of(rows.schema), (), (), {}, (), {})  # raises errors before the old table is dropped
-        session.drop_table(name)
-    return session.create_table(name, rows).count()
+    return session.create_table(name, rows, replace=mode == "replace").count()

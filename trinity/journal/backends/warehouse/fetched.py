@@ -17,6 +17,7 @@ from trinity.journal.backends.base import ArrowRows, Described, Result
 from trinity.rows import rows_of
 from trinity.spark.types import arrow_schema
 from trinity.spi import DataType, parse_given_type, type_text
+from trinity.zones import zone_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -84,16 +85,10 @@ def _streamed_result(pages: pa.RecordBatchReader, timezone: str) -> Result:
 def _tuples(page: pa.RecordBatch, kinds: Sequence[DataType], timezone: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a page, in which instants are local times of ``timezone``."""
     columns = [
-        cast_array(column, _without_zone(kind).to_arrow(), "a column", timezone) if kind != _VOID else column
+        cast_array(column, kind.to_arrow(), "a column", timezone) if kind != _VOID else column
         for column, kind in zip(page.columns, kinds, strict=True)
     ]
-    return map(tuple, rows_of(pa.record_batch(columns, names=page.schema.names)))
-
-
-def _without_zone(kind: DataType) -> DataType:
-    if kind.name == "timestamp":
-        return DataType("timestamp_ntz")
-    return replace(kind, children=tuple(map(_without_zone, kind.children)))
+    return map(tuple, rows_of(pa.record_batch(columns, names=page.schema.names), zone_of(timezone)))
 
 
 def _with_local_times(rows: DataFrame) -> DataFrame:
