@@ -97,7 +97,8 @@ class _LoadFile:
     def index(self) -> int:
         """The file's index among those of its table in the package; the same at each attempt."""
         mine, package, pattern = self.path.name.split(".")[1], self.path.parent.parent, f"{glob.escape(self.table)}.*"
-        found = {file.name.split(".")[1] for folder in _JOBS for file in (package / folder).glob(pattern)}
+        folders = _JOBS * 2  # a file that dlt moves back, to load it again, may be missed once
+        found = {file.name.split(".")[1] for folder in folders for file in (package / folder).glob(pattern)}
         return sorted(found | {mine}).index(mine)
 
     def commit(self, table: Table, word: str, write: Callable[[TransactionId], CommitResult]) -> None:

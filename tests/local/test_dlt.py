@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,34 @@ def test_every_file_of_a_load_counts(
     pipeline.run(resources)
     assert [row["id"] for row in rows(local, local_fmt)] == [0, 1, 2, 3, 4]
     assert local.table(f"{local_fmt}.default.`t[x]`").count() == 5
+
+
+def test_a_file_that_is_moved_while_its_folder_is_listed_counts(
+    local: Session, local_fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dlt moves a file back to load it again: every second listing of the folders lacks the first file."""
+    for name, value in {
+        "RUNTIME__DLTHUB_TELEMETRY": "false",
+        "NORMALIZE__DATA_WRITER__FILE_MAX_ITEMS": "1",
+        "NORMALIZE__DATA_WRITER__BUFFER_MAX_ITEMS": "1",
+        "LOAD__WORKERS": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    pipeline = pipeline_of(local, local_fmt, tmp_path, "shop")
+    pipeline.extract(dlt.resource([{"id": n} for n in range(3)], name="orders", write_disposition="append"))
+    pipeline.normalize()
+    moved = min(path.name.split(".")[1] for path in tmp_path.rglob("new_jobs/orders.*"))
+    glob, listed = Path.glob, Counter[str]()
+
+    def listing(folder: Path, pattern: str) -> list[Path]:
+        found = [*glob(folder, pattern)]
+        listed[folder.name] += 1
+        return [path for path in found if path.name.split(".")[1] != moved] if listed[folder.name] % 2 else found
+
+    monkeypatch.setattr(Path, "glob", listing)
+    pipeline.load()
+    assert listed["started_jobs"] >= 3
+    assert [row["id"] for row in rows(local, local_fmt)] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
