@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tests.support.changes import rows_at
 from tests.support.refusals import refused
@@ -144,6 +145,84 @@ def _act(session: Session, orders: Table, draw: random.Random, moment: int) -> N
         lambda: session.sql(f"TRUNCATE TABLE {orders.name}"),
     ]
     draw.choice(actions if moment else actions[:1])()
+
+
+def pairs(rows: DataFrame) -> list[tuple[Any, ...]]:
+    """Return the values of the first two columns, sorted."""
+    return sorted(tuple(row)[:2] for row in rows.collect())
+
+
+@pytest.mark.parametrize("preimages", [None, pytest.param(True, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "transform",
+    [None, lambda rows: rows, lambda rows: rows.withColumn("state", F.upper("state"))],
+    ids=["no transform", "same values", "other values"],
+)
+def test_a_row_that_moves_between_the_targets_keys_is_there_once(
+    session: Session, tiered_fmt: str, transform: Callable[[DataFrame], DataFrame] | None, preimages: bool | None
+) -> None:
+    session.sql(f"CREATE TABLE {tiered_fmt}.default.orders (id INT PRIMARY KEY, state STRING)")
+    session.sql(
+        f"CREATE TABLE {tiered_fmt}.default.copy (id INT, state STRING, kind STRING, PRIMARY KEY (id, state)) "
+        "PARTITIONED BY (state) TBLPROPERTIES ('rowkind.field' = 'kind')"
+    )
+    orders, copy = (session.table(f"{tiered_fmt}.default.{name}") for name in ("orders", "copy"))
+    for states in ({1: "new", 2: "new"}, {1: "paid", 2: "New"}, {1: "new"}):
+        orders.upsert(pa.table({"id": pa.array([*states], pa.int32()), "state": [*states.values()]}))
+        cdc.follow(orders, copy, transform=transform, preimages=preimages)
+        moved = orders.to_df().withColumn("kind", F.lit("+I"))
+        assert pairs(copy.to_df()) == pairs(moved if transform is None else transform(moved))
+
+
+@pytest.mark.full
+def test_a_row_moves_by_a_key_column_that_a_transform_renames(session: Session, tiered_fmt: str) -> None:
+    session.sql(f"CREATE TABLE {tiered_fmt}.default.orders (id INT PRIMARY KEY, state STRING)")
+    session.sql(
+        f"CREATE TABLE {tiered_fmt}.default.copy (id INT, status STRING, kind STRING, PRIMARY KEY (id, status)) "
+        "TBLPROPERTIES ('rowkind.field' = 'kind')"
+    )
+    orders, copy = (session.table(f"{tiered_fmt}.default.{name}") for name in ("orders", "copy"))
+    for state in ("new", "paid"):
+        orders.upsert(pa.table({"id": pa.array([1], pa.int32()), "state": [state]}))
+        cdc.follow(orders, copy, key=["id", "state"], transform=lambda rows: rows.withColumnRenamed("state", "status"))
+        assert pairs(copy.to_df()) == [(1, state)]
+
+
+@pytest.mark.parametrize("transform", [None, lambda rows: rows], ids=["no transform", "same values"])
+def test_rows_that_move_between_the_sources_keys_stay(
+    session: Session, tiered_fmt: str, transform: Callable[[DataFrame], DataFrame] | None
+) -> None:
+    """A delete and an insert of one version have one key in the target, and one watermark."""
+    session.sql(
+        f"CREATE TABLE {tiered_fmt}.default.places (id INT, region STRING, note INT, PRIMARY KEY (id, region)) "
+        "PARTITIONED BY (region)"
+    )
+    session.sql(
+        f"CREATE TABLE {tiered_fmt}.default.copy (id INT PRIMARY KEY, region STRING, note INT, version BIGINT, "
+        "kind STRING) TBLPROPERTIES ('watermark-key' = 'version', 'rowkind.field' = 'kind')"
+    )
+    places, copy = (session.table(f"{tiered_fmt}.default.{name}") for name in ("places", "copy"))
+    ids = pa.array(range(40), pa.int32())
+    places.upsert(pa.table({"id": ids, "region": [("us", "eu")[n % 2] for n in range(40)]}))
+    for statement in (
+        "SET region = IF(region = 'us', 'eu', 'us')",
+        "SET region = 'asia' WHERE id < 20",
+        "SET region = 'eu' WHERE id <> 7",
+    ):
+        cdc.follow(places, copy, transform=transform)
+        session.sql(f"UPDATE {places.name} {statement}")
+        cdc.follow(places, copy, transform=transform)
+        assert pairs(copy.to_df()) == pairs(places.to_df())
+    session.sql(f"DELETE FROM {places.name} WHERE id > 3")
+    cdc.follow(places, copy, transform=transform)
+    assert pairs(copy.to_df()) == pairs(places.to_df())
+
+
+def test_a_key_that_the_source_lacks_is_refused(session: Session) -> None:
+    orders = orders_of(session, "parquet")
+    session.sql(f"CREATE TABLE copy ({ORDERS}, kind STRING) TBLPROPERTIES ('rowkind.field' = 'kind')")
+    with refused("COLUMN_NOT_FOUND", "'nr'"):
+        cdc.follow(orders, session.table("copy"), key=["nr"])
 
 
 @pytest.mark.full

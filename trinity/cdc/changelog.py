@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trinity.cdc.values import failing
@@ -19,7 +19,12 @@ _TYPE = "_change_type"
 
 
 def feed_versions(
-    changes: DataFrame, roles: VersionColumns, kinds: Mapping[str, str], version: str, others: tuple[str, ...]
+    changes: DataFrame,
+    roles: VersionColumns,
+    kinds: Mapping[str, str],
+    version: str,
+    others: tuple[str, ...],
+    sorted_within: Sequence[str] = (),
 ) -> DataFrame:
     """Return a feed's rows as row versions.
 
@@ -29,7 +34,8 @@ def feed_versions(
 
     ``roles`` are the key and the columns that mark row versions. ``kinds`` has the row kind of each change type.
     ``version`` is Spark SQL of the version of a change, BIGINT. ``others`` are the feed's own columns, which are not
-    part of the rows.
+    part of the rows. ``sorted_within`` are columns: rows that agree in them are sorted, instead of those of a key, with
+    a watermark too.
 
     Raises:
         TrinityError: COLUMN_NOT_FOUND, DUPLICATE_COLUMN_NAME.
@@ -47,15 +53,16 @@ def feed_versions(
     keys = ", ".join(f"row.{quoted(name)}" for name in roles.key)
     came = f"max(kind IN ('+I', '+U')) OVER (PARTITION BY {keys}, at)"
     row = f"struct({', '.join(map(quoted, columns))})"
+    by = sorted_within or (roles.key if roles.preimages or roles.watermark is None else ())
     with pinned(changes.sparkSession):
         found = changes.selectExpr(f"{row} AS row", f"{kind} AS kind", f"{version} AS at")
-        if roles.preimages or roles.watermark is None:
-            found = found.repartition(*(found[f"row.{quoted(name)}"] for name in roles.key))
+        if by:
+            found = found.repartition(*(found[f"row.{quoted(name)}"] for name in by))
         found = found.selectExpr("row", "kind", "at", f"{came} AS came")
         gone = "IF(kind = '-U' AND NOT came, '-D', kind)"
         if not roles.preimages:
             found = found.where("NOT came OR kind IN ('+I', '+U')")
-        if roles.preimages or roles.watermark is None:
+        if by:
             found = found.sortWithinPartitions("at", found["kind"].isin("+I", "+U"))
         values = [f"row.{quoted(name)} AS {quoted(name)}" for name in columns]
         return found.selectExpr("row", "at", f"{gone} AS kind").selectExpr(*values, *roles.marks("at", "kind"))

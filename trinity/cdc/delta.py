@@ -49,6 +49,6 @@ def delta_changes(
     return delta_versions(changes, version_columns(key, columns, "version", watermark, row_kind, tombstone, preimages))
 
 
-def delta_versions(changes: DataFrame, roles: VersionColumns) -> DataFrame:
-    """Return the row versions of a feed with Delta's columns. Errors as of :func:`feed_versions`."""
-    return feed_versions(changes, roles, _KINDS, "CAST(_commit_version AS BIGINT)", DELTA_FEED)
+def delta_versions(changes: DataFrame, roles: VersionColumns, sorted_within: Sequence[str] = ()) -> DataFrame:
+    """Return the row versions of a feed with Delta's columns. Arguments and errors as of :func:`feed_versions`."""
+    return feed_versions(changes, roles, _KINDS, "CAST(_commit_version AS BIGINT)", DELTA_FEED, sorted_within)

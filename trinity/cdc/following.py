@@ -72,7 +72,8 @@ def follow(
     Args:
         source: any table that has a change feed; its ``changelog-producer`` does not matter (C1).
         target: a keyed table, with a row kind column or a tombstone column.
-        key: columns that identify the source's rows; by default its primary key.
+        key: columns that identify the source's rows; by default its primary key. A row that gets another key in the
+            target is deleted there under the old one.
         transform: makes the DataFrame of the target's rows out of the row versions, which have the watermark and row
             kind of :func:`delta_changes`; by default all columns stay as they are.
         name: distinguishes several calls that bring the same source into the same target.
@@ -97,8 +98,9 @@ def follow(
         message = f"Table '{source.name}' has no primary key; give key, the columns that tell its rows apart."
         raise TrinityError("INVALID_ARGUMENTS", message)
     old = _aggregates(target) if preimages is None else preimages
-    roles = version_columns(target, given, "version", watermark, row_kind, None, old)
-    return rerun(target, _Following(source, target, roles, transform, name).attempt)
+    keys = _Keys.of(target, given, [c.name for c in definition.visible], changed=transform is not None)
+    roles = version_columns(target, keys.compared, "version", watermark, row_kind, None, old)
+    return rerun(target, _Following(source, target, roles, keys.sorted_within, transform, name).attempt)
 
 
 def _word(target: SplitSource) -> str:
@@ -116,12 +118,51 @@ def _aggregates(target: Table) -> bool:
 
 
 @dataclass(frozen=True)
+class _Keys:
+    """The columns by which the rows of the source are told apart.
+
+    Attributes:
+        compared: the columns by which the new row of an update is found for the old one.
+        sorted_within: as of :func:`~trinity.cdc.changelog.feed_versions`.
+    """
+
+    compared: tuple[str, ...]
+    sorted_within: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, target: Table, given: Sequence[str], columns: Sequence[str], *, changed: bool) -> _Keys:
+        """Return the columns for rows that the source identifies by the columns ``given``.
+
+        A row may get another key in the target and keep its own, or get another one and keep the target's. So a copy
+        compares the target's key. Where a transform may change the key's values, an old row is left out only if the new
+        one has the same values in both keys; else it comes before the new one, which wins then.
+
+        Args:
+            target: the target.
+            given: the source's key.
+            columns: the source's columns.
+            changed: True if the target's rows are made by a transform.
+        """
+        own = target.definition.primary_key
+        has, identifies = ({name.lower() for name in names} for names in (columns, given))
+        there = tuple(name for name in own if name.lower() in has)
+        same = {name.lower() for name in there} == identifies
+        if same or _aggregates(target) or not identifies <= has:
+            return cls(tuple(given))
+        if not changed and there == own:
+            return cls(own)
+        both = tuple(name for name in there if name.lower() in identifies)
+        return cls((*given, *(name for name in there if name.lower() not in identifies)), both or there)
+
+
+@dataclass(frozen=True)
 class _Following:
     """One call of :func:`follow`."""
 
     source: Table
     target: Table
     roles: VersionColumns
+    sorted_within: tuple[str, ...]
     transform: Callable[[DataFrame], Any] | None
     name: str | None
 
@@ -140,7 +181,7 @@ class _Following:
         handle = self.target.handle.pinned(at.version, at.definition.id)
         with reporting_dropped_table(self.target.connector, handle), spark_errors():
             changes = self._all_rows(newest) if reached is None else self._changes_since(reached, newest)
-            rows = delta_versions(self._without_marks(changes, newest), self.roles)
+            rows = delta_versions(self._without_marks(changes, newest), self.roles, self.sorted_within)
             rows = transformed(self.target, rows, self.transform)
             return append_own(self.target, rows, handle, at, (application, number_of(ReaderPosition.of(newest))))
 
