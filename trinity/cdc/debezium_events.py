@@ -82,7 +82,8 @@ def debezium(
         tombstone: name of a tombstone column, instead of a row kind column.
         preimages: True for the old row of an update before the new one, as ``-U``; the source must log whole rows.
         timestamps: unit of integers in TIMESTAMP and TIMESTAMP_NTZ columns, or column -> unit; text is ISO 8601.
-        decimals: ``number`` for numbers, or texts of them; ``base64`` for ``decimal.handling.mode`` = ``precise``.
+        decimals: ``number`` for numbers, or texts of them; ``base64`` for ``decimal.handling.mode`` = ``precise``,
+            whose values lack their scale: the column must have the source's, so prefer ``string``.
         unavailable: column that may hold the placeholder -> a watermark column of its own, NULL where it does, for a
             sequence group of a ``partial-update`` table (G2).
         placeholder: ``unavailable.value.placeholder`` of the connector.
