@@ -342,7 +342,6 @@ def _in_another_process(warehouse: Path, work: str) -> None:
     subprocess.run([sys.executable, "-c", code.replace("'t'", "'iceberg.default.t'")], check=True)
 
 
-@pytest.mark.inner
 def test_a_vacuum_by_another_process_meanwhile(
     local: Session, warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
