@@ -6,9 +6,12 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, Final, SupportsIndex
 
 import pyarrow as pa
+
+_CYCLE_S: Final = 146_097 * 86_400
+"""Seconds of 400 years, after which the calendar and the zones' rules are the same again."""
 
 
 class Row(tuple[Any, ...]):
@@ -110,4 +113,10 @@ def _where_valid(array: pa.Array, values: list[Any]) -> list[Any]:
 
 def _local(micros: int, zone: dt.tzinfo | None) -> dt.datetime:
     seconds, rest = divmod(micros, 1_000_000)
-    return dt.datetime.fromtimestamp(seconds, zone).replace(microsecond=rest, tzinfo=None)
+    try:
+        found = dt.datetime.fromtimestamp(seconds, zone)
+    except ValueError:  # the calendar's first or last day, which in UTC has begun before year 1 or ends after 9999
+        years = 400 if seconds < 0 else -400
+        shifted = dt.datetime.fromtimestamp(seconds + years // 400 * _CYCLE_S, zone)
+        found = shifted.replace(year=shifted.year - years)
+    return found.replace(microsecond=rest, tzinfo=None)

@@ -168,6 +168,14 @@ def test_csv_is_read_as_the_types_of_the_table(run: Run, rows: Rows, tmp_path: P
     run("load", "t", "b.csv")
     found = rows("sql", "SELECT * FROM t ORDER BY id")
     assert [(row["amount"], row["code"]) for row in found] == [("123456789012345678.91", "007"), ("1.00", "7e3")]
+    run("sql", "CREATE TABLE times (id INT, at TIMESTAMP, clock TIMESTAMP_NTZ)")
+    (tmp_path / "c.csv").write_text("ID,At,clock\n1,2024-01-01 10:00:00,2024-01-01 10:00:00\n")
+    (tmp_path / "d.csv").write_text("id,at,clock\n2,2024-01-01T10:00:00Z,2024-01-01 10:00:00\n")
+    run("load", "times", "c.csv")
+    run("load", "times", "d.csv")
+    same = rows("sql", "SELECT at = TIMESTAMP '2024-01-01 10:00:00' AS a, clock FROM times WHERE id = 1")
+    assert [(row["a"], row["clock"][:16]) for row in same] == [(True, "2024-01-01 10:00")]
+    assert rows("sql", "SELECT at = TIMESTAMP '2024-01-01 10:00:00Z' AS a FROM times WHERE id = 2") == [{"a": True}]
 
 
 def test_json_is_read_as_the_types_of_the_table(run: Run, rows: Rows, tmp_path: Path) -> None:

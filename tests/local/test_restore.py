@@ -337,6 +337,19 @@ def test_snapshots_that_removed_what_came_back_are_tagged(local: Session, wareho
         assert shown(again.table(table.name)) == before
 
 
+def test_a_version_between_cannot_be_read(local: Session, warehouse: Path) -> None:
+    """It may have removed what comes back, so it is tagged."""
+    table = local.create_table("iceberg.default.t", pa.table({"k": [1, 2]}), primary_key=["k"])
+    before, version = shown(table), table.version
+    table.truncate()
+    removed = pyiceberg(table).current_snapshot()
+    table.upsert(pa.table({"k": [4]}))
+    Path(removed.manifest_list.removeprefix("file://")).unlink()
+    with trinity.connect(warehouse, engine="local") as again:  # which remembers no manifests
+        again.table(table.name).restore(version)
+    assert (shown(table), _tagged(table)) == (before, {removed.sequence_number})
+
+
 def _in_another_process(warehouse: Path, work: str) -> None:
     code = f"import trinity; table = trinity.connect({str(warehouse)!r}, engine='local').table('t'); {work}"
     subprocess.run([sys.executable, "-c", code.replace("'t'", "'iceberg.default.t'")], check=True)

@@ -9,6 +9,7 @@ import uuid
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -294,6 +295,28 @@ def test_both_instants_of_a_repeated_hour(warehouse: Path) -> None:
         assert [at.astimezone(dt.UTC) for at in found] == instants
         clocks = connection.exec_driver_sql("SELECT array(at) AS clocks FROM t ORDER BY at").scalars().all()
     assert [(at.hour, at.fold, at.tzinfo) for (at,) in clocks] == [(2, 0, None), (2, 1, None), (3, 0, None)]
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("zone", "clock", "before_utc"),
+    [
+        ("America/New_York", dt.datetime(9999, 12, 31, 23, 59, 59, 999999), dt.timedelta(hours=5)),
+        ("+09:00", dt.datetime(1, 1, 1), dt.timedelta(hours=-9)),
+        ("Asia/Kolkata", dt.datetime(1, 1, 1), dt.timedelta(hours=-5, minutes=-53, seconds=-28)),
+    ],
+)
+def test_the_ends_of_the_calendar(
+    warehouse: Path, second_session: Session, zone: str, clock: dt.datetime, before_utc: dt.timedelta
+) -> None:
+    """The instant is in year 0 or 10000 of UTC; the local time of the session's zone is not."""
+    micros = (clock - dt.datetime(1970, 1, 1) + before_utc) // dt.timedelta(microseconds=1)
+    at = pa.array([micros], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    second_session.create_table("parquet.default.t", pa.table({"at": at}))
+    engine = sa.create_engine(f"trinity:///{warehouse}?engine=local&spark.sql.session.timeZone={quote(zone)}")
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("SELECT at, array(at) AS among FROM parquet.default.t").all()
+    assert found == [(clock, [clock])]
     engine.dispose()
 
 

@@ -145,7 +145,7 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
         form = forms[kind]()
         schema = _columns_of([dataset.dataset(path, format=form).schema for path in paths])
         if types is not None and kind == "csv":
-            schema = _with_types(schema, types)
+            schema = _as_parsed(schema, types)
         if types is None or kind != "json":
             return dataset.dataset(paths, schema=schema, format=form).scanner().to_reader()
         wanted = _as_stored(schema, types)
@@ -168,6 +168,17 @@ def _with_types(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
     """Return columns with the stored types of their names, which may be in another case."""
     types = {field.name.lower(): field.type for field in stored}
     return pa.schema([field.with_type(types.get(field.name.lower(), field.type)) for field in schema])
+
+
+def _as_parsed(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
+    """Return the columns of CSV with the stored types; times without zone stay, which are in the session's zone."""
+
+    def is_local(field: pa.Field, typed: pa.Field) -> bool:
+        times = pa.types.is_timestamp(field.type) and pa.types.is_timestamp(typed.type)
+        return times and field.type.tz is None and typed.type.tz is not None
+
+    pairs = zip(schema, _with_types(schema, stored), strict=True)
+    return pa.schema([field if is_local(field, typed) else typed for field, typed in pairs])
 
 
 def _as_stored(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:

@@ -30,8 +30,9 @@ from trinity_delta.actions import (
     remove,
 )
 from trinity_delta.checkpoint import replayed
+from trinity_delta.external import APPEND_ONLY
 from trinity_delta.log import read_commit
-from trinity_delta.schema import HIGHEST, NO_NAME, evolved, recorded
+from trinity_delta.schema import HIGHEST, NO_NAME, evolved, is_true, recorded
 from trinity_delta.state import Forgotten, State, allows_domains, domains_in_force
 
 Commit = Sequence[Mapping[str, Any]]
@@ -187,9 +188,10 @@ def restored_metadata(
             f"Columns of table '{table.full_name}' were renamed or dropped since version {then.version}, which Delta "
             "cannot undo. Write the rows of that version instead: table.upsert(table.to_arrow(version=...)).",
         )
-    kept = {}
+    present = now.metadata["configuration"]
+    kept = {APPEND_ONLY: present[APPEND_ONLY]} if is_true(present, APPEND_ONLY) else {}
     if then.mapped:  # no column number is given twice, even if other engines restored an older version meanwhile
-        kept = {HIGHEST: str(max(int(state.metadata["configuration"].get(HIGHEST, 0)) for state in (now, then)))}
+        kept[HIGHEST] = str(max(int(state.metadata["configuration"].get(HIGHEST, 0)) for state in (now, then)))
     else:  # no live file has the columns that came since: their names are free again, but no id is given twice
         newest = max((c.field_id or 0 for c in definition.dropped), default=0)
         definition = replace(definition, dropped=(Column(NO_NAME, "boolean", field_id=newest),) if newest else ())

@@ -259,6 +259,7 @@ class _Producer:
     def run(self, change: SnapshotChange) -> int:
         try:
             snapshot = self._snapshot(change)
+            restoring = self._restoring(change)
         except TrinityError:
             self.written.discard()
             raise
@@ -266,7 +267,7 @@ class _Producer:
             recorded = on_record(self.metadata, self.sequence, self._own_summary(change), change.updates)
             appends = change.operation == CommitOperation.APPEND and not change.updates
             expired = expiry_due(self.metadata) if appends and AGE in self.metadata.properties else ()
-            updates = (*change.updates, *recorded, *expired, *self._restoring(change), *self._append(snapshot))
+            updates = (*change.updates, *recorded, *expired, *restoring, *self._append(snapshot))
             commit_updates(
                 self.table,
                 updates,

@@ -12,6 +12,7 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import RemoveSnapshotRefUpdate, SetSnapshotRefUpdate, TableUpdate
 
+from trinity.errors import TrinityError
 from trinity_iceberg.carried import lineage
 from trinity_iceberg.index import bad_data
 from trinity_iceberg.manifests import read_manifests
@@ -38,8 +39,8 @@ def kept_removals(table: Table, then: Snapshot, paths: Collection[str]) -> Itera
     later snapshots have it again (``IncrementalFileCleanup``). A tagged snapshot does not expire there. Trinity deletes
     only files that no snapshot has, so its expiry takes the tags away.
     """
-    for snapshot in _since(table.metadata, then):
-        if any(_removes(table, manifest, paths) for manifest in _own_manifests(table, snapshot)):
+    for snapshot in _since(table.metadata, then) if paths else ():
+        if _may_remove(table, snapshot, paths):
             yield _tag(f"{_REMOVED}{snapshot.snapshot_id}", snapshot)
 
 
@@ -53,9 +54,18 @@ def _since(metadata: TableMetadata, then: Snapshot) -> Sequence[Snapshot]:
     return chain[1 + [s.snapshot_id for s in chain].index(then.snapshot_id) :]
 
 
-def _own_manifests(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
-    """Return the manifests that a snapshot wrote."""
-    return [m for m in read_manifests(table.io, snapshot) if m.added_snapshot_id == snapshot.snapshot_id]
+def _may_remove(table: Table, snapshot: Snapshot, paths: Collection[str]) -> bool:
+    """Return whether a snapshot removed one of the files; True where its manifests cannot be read.
+
+    A tag too many does no harm, and the catalog refuses one for a snapshot that has expired meanwhile.
+    """
+    try:
+        own = [m for m in read_manifests(table.io, snapshot) if m.added_snapshot_id == snapshot.snapshot_id]
+        return any(_removes(table, manifest, paths) for manifest in own)
+    except TrinityError as error:
+        if error.code != "BAD_DATA":
+            raise
+        return True
 
 
 def _removes(table: Table, manifest: ManifestFile, paths: Collection[str]) -> bool:

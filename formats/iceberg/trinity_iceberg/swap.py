@@ -12,6 +12,7 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
+    BadRequestError,
     CommitFailedException,
     NoSuchPropertyException,
     NoSuchTableError,
@@ -65,7 +66,7 @@ def commit_updates(
         with writing(table), _errors(table.catalog.name, name):
             try:
                 done = commit_point(name, lambda: table.catalog.commit_table(table, (*own, *requirements), updates))
-            except (ValueError, KeyError) as error:  # PyIceberg's, for a snapshot or a property that is no longer there
+            except (ValueError, KeyError, BadRequestError) as error:  # for what another commit has removed meanwhile
                 if load_table(table.catalog, table.name()).metadata_location == table.metadata_location:
                     raise
                 raise CommitRaced(str(error)) from error
