@@ -350,9 +350,9 @@ def test_a_version_between_cannot_be_read(local: Session, warehouse: Path) -> No
     assert (shown(table), _tagged(table)) == (before, {removed.sequence_number})
 
 
-def _in_another_process(warehouse: Path, work: str) -> None:
-    code = f"import trinity; table = trinity.connect({str(warehouse)!r}, engine='local').table('t'); {work}"
-    subprocess.run([sys.executable, "-c", code.replace("'t'", "'iceberg.default.t'")], check=True)
+def _vacuum_in_another_process(warehouse: Path, table: Table) -> None:
+    opened = f"trinity.connect({str(warehouse)!r}, engine='local').table({str(table.name)!r})"
+    subprocess.run([sys.executable, "-c", f"import trinity; {opened}.vacuum('0 seconds')"], check=True)
 
 
 def test_a_vacuum_by_another_process_meanwhile(
@@ -377,7 +377,7 @@ def test_a_vacuum_by_another_process_meanwhile(
 
         monkeypatch.setattr(IcebergAttempt, call, and_then)
 
-    vacuum = partial(_in_another_process, warehouse, "table.vacuum('0 seconds')")
+    vacuum = partial(_vacuum_in_another_process, warehouse, table)
     first("restore", vacuum)
     with refused("INVALID_ARGUMENTS", "oldest"):
         table.restore(version)

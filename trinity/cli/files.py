@@ -145,10 +145,10 @@ def _reader(files: list[Path], into: Table | None = None) -> pa.RecordBatchReade
         form = forms[kind]()
         schema = _columns_of([dataset.dataset(path, format=form).schema for path in paths])
         if types is not None and kind == "csv":
-            schema = _as_parsed(schema, types)
+            schema = _with_types(schema, types, _is_local_time)
         if types is None or kind != "json":
             return dataset.dataset(paths, schema=schema, format=form).scanner().to_reader()
-        wanted = _as_stored(schema, types)
+        wanted = _with_types(schema, types, _is_not_read_from_json)
         return dataset.dataset(paths, schema=_as_written(wanted), format=form).scanner().to_reader().cast(wanted)
     except pa.ArrowInvalid as error:
         text = str(error).rpartition("input source ")[2]  # before that, Arrow's text repeats this message's beginning
@@ -164,32 +164,25 @@ def _columns_of(schemas: list[pa.Schema]) -> pa.Schema:
     return pa.schema(list(found.values()))
 
 
-def _with_types(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
-    """Return columns with the stored types of their names, which may be in another case."""
+def _with_types(schema: pa.Schema, stored: pa.Schema, stays: Callable[[pa.DataType, pa.DataType], bool]) -> pa.Schema:
+    """Return columns with the stored types of their names, which may be in another case.
+
+    A column stays as it is where ``stays`` is true of its type and of the stored one.
+    """
     types = {field.name.lower(): field.type for field in stored}
-    return pa.schema([field.with_type(types.get(field.name.lower(), field.type)) for field in schema])
+    pairs = [(field, types.get(field.name.lower(), field.type)) for field in schema]
+    return pa.schema([field if stays(field.type, kind) else field.with_type(kind) for field, kind in pairs])
 
 
-def _as_parsed(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
-    """Return the columns of CSV with the stored types; times without zone stay, which are in the session's zone."""
-
-    def is_local(field: pa.Field, typed: pa.Field) -> bool:
-        times = pa.types.is_timestamp(field.type) and pa.types.is_timestamp(typed.type)
-        return times and field.type.tz is None and typed.type.tz is not None
-
-    pairs = zip(schema, _with_types(schema, stored), strict=True)
-    return pa.schema([field if is_local(field, typed) else typed for field, typed in pairs])
+def _is_local_time(read: pa.DataType, stored: pa.DataType) -> bool:
+    """Return whether times without zone, which are in the session's zone, come into a column of instants."""
+    return pa.types.is_timestamp(read) and pa.types.is_timestamp(stored) and read.tz is None and stored.tz is not None
 
 
-def _as_stored(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
-    """Return the columns of JSON with the stored types, but for those that Arrow does not read from JSON's texts."""
+def _is_not_read_from_json(read: pa.DataType, stored: pa.DataType) -> bool:
+    """Return whether Arrow reads no values of the stored type from JSON's texts."""
     of_others = (pa.types.is_nested, pa.types.is_binary, pa.types.is_time)
-
-    def kept(field: pa.Field, typed: pa.Field) -> pa.Field:
-        left = pa.types.is_nested(field.type) or any(is_other(typed.type) for is_other in of_others)
-        return field if left else typed
-
-    return pa.schema(list(map(kept, schema, _with_types(schema, stored))))
+    return pa.types.is_nested(read) or any(is_other(stored) for is_other in of_others)
 
 
 def _as_written(wanted: pa.Schema) -> pa.Schema:

@@ -23,7 +23,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
-from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableRequirement, TableUpdate
+from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
 from pyiceberg.utils.properties import property_as_bool
 
 from trinity.errors import TrinityError
@@ -63,7 +63,7 @@ from trinity_iceberg.restored import kept_removals, restored_is_there
 from trinity_iceberg.schema import column_paths, definition_updates, evolved_schema, history_updates
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, txn_summary
-from trinity_iceberg.swap import commit_updates, same_schema
+from trinity_iceberg.swap import commit_updates, same_schema, set_ref
 
 
 @dataclass(frozen=True)
@@ -285,8 +285,7 @@ class _Producer:
         return *restored_is_there(then), *kept_removals(self.table, then, self.restored)
 
     def _append(self, snapshot: Snapshot) -> tuple[TableUpdate, ...]:
-        main = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
-        return AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate.model_validate(main)
+        return AddSnapshotUpdate(snapshot=snapshot), set_ref(MAIN_BRANCH, SnapshotRefType.BRANCH, snapshot)
 
     def _snapshot(self, change: SnapshotChange) -> Snapshot:
         manifests = self.snapshots.manifest_list(self.table, self.parent)

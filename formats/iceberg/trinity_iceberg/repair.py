@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import SetPropertiesUpdate
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
@@ -37,7 +37,7 @@ from trinity_iceberg.names import identifier_of
 from trinity_iceberg.options import FILE_IO
 from trinity_iceberg.snapshot import Snapshots
 from trinity_iceberg.state import State, schema_of
-from trinity_iceberg.swap import commit_updates
+from trinity_iceberg.swap import commit_updates, set_ref
 
 
 def _row(catalog: Catalog, table: TableHandle) -> IcebergTables | None:
@@ -191,8 +191,7 @@ def _older(row: IcebergTables) -> Iterator[str]:
 
 
 def _make_current(table: Table, snapshot: Snapshot) -> None:
-    main = {"ref-name": MAIN_BRANCH, "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
-    back = SetSnapshotRefUpdate.model_validate(main)
+    back = set_ref(MAIN_BRANCH, SnapshotRefType.BRANCH, snapshot)
     commit_updates(table, (back,), (), lambda now: now.current_snapshot_id == snapshot.snapshot_id)
 
 

@@ -10,12 +10,13 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import RemoveSnapshotRefUpdate, SetSnapshotRefUpdate, TableUpdate
+from pyiceberg.table.update import RemoveSnapshotRefUpdate, TableUpdate
 
 from trinity.errors import TrinityError
 from trinity_iceberg.carried import lineage
 from trinity_iceberg.index import bad_data
 from trinity_iceberg.manifests import read_manifests
+from trinity_iceberg.swap import set_ref
 
 _REMOVED: Final = "trinity-removed-"
 """Beginning of the names of tags on snapshots that removed files which a restore brought back."""
@@ -29,7 +30,7 @@ def is_own_tag(name: str) -> bool:
 
 def restored_is_there(then: Snapshot) -> tuple[TableUpdate, ...]:
     """Return updates that change nothing, and that a catalog refuses once the restored snapshot has expired."""
-    return _tag(_RESTORED, then), without_tag(_RESTORED)
+    return set_ref(_RESTORED, SnapshotRefType.TAG, then), without_tag(_RESTORED)
 
 
 def kept_removals(table: Table, then: Snapshot, paths: Collection[str]) -> Iterator[TableUpdate]:
@@ -41,7 +42,7 @@ def kept_removals(table: Table, then: Snapshot, paths: Collection[str]) -> Itera
     """
     for snapshot in _since(table.metadata, then) if paths else ():
         if _may_remove(table, snapshot, paths):
-            yield _tag(f"{_REMOVED}{snapshot.snapshot_id}", snapshot)
+            yield set_ref(f"{_REMOVED}{snapshot.snapshot_id}", SnapshotRefType.TAG, snapshot)
 
 
 def without_tag(name: str) -> RemoveSnapshotRefUpdate:
@@ -75,8 +76,3 @@ def _removes(table: Table, manifest: ManifestFile, paths: Collection[str]) -> bo
     with bad_data(manifest.manifest_path):
         entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
     return any(e.status == ManifestEntryStatus.DELETED and e.data_file.file_path in paths for e in entries)
-
-
-def _tag(name: str, snapshot: Snapshot) -> SetSnapshotRefUpdate:
-    given = {"ref-name": name, "type": SnapshotRefType.TAG, "snapshot-id": snapshot.snapshot_id}
-    return SetSnapshotRefUpdate.model_validate(given)

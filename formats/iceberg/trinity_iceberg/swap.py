@@ -21,11 +21,13 @@ from pyiceberg.exceptions import (
 from pyiceberg.schema import Schema
 from pyiceberg.table import CreateTableTransaction, Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertRefSnapshotId,
     AssertTableUUID,
+    SetSnapshotRefUpdate,
     TableRequirement,
     TableUpdate,
 )
@@ -75,6 +77,12 @@ def commit_updates(
     after = _commit_until_known(table.catalog, table.name(), attempt, stands)
     what = f"Metadata files of '{name}' that are no longer needed were left"
     after_commit(what, lambda: _forget_metadata(table, before.metadata_log, after.metadata_log))
+
+
+def set_ref(name: str, kind: SnapshotRefType, snapshot: Snapshot) -> SetSnapshotRefUpdate:
+    """Return the update by which a branch or a tag names a snapshot."""
+    given = {"ref-name": name, "type": kind, "snapshot-id": snapshot.snapshot_id}
+    return SetSnapshotRefUpdate.model_validate(given)
 
 
 def same_schema(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
