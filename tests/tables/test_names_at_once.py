@@ -165,6 +165,28 @@ def test_tables_at_once(sessions: list[Session], pairs: list[tuple[str, str]]) -
                 assert sessions[1].table(name).append(pa.table({"k": pa.array([1], pa.int32())})).rows == 1
 
 
+@pytest.mark.parametrize("removed", ["", "of_a_killed_call"])
+def test_a_table_is_made_while_another_session_drops_one_of_its_name(
+    fmt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: str
+) -> None:
+    """The other's folder, which holds files when it is looked for, is gone when these are listed."""
+    folder, listed = tmp_path / "w" / "default" / "t", os.scandir
+    metadata = folder / {"parquet": "_trinity", "delta": "_delta_log", "iceberg": "metadata"}[fmt]
+    (metadata / "of_a_killed_call").mkdir(parents=True)
+    gone: list[str] = []
+
+    def scandir(path: Any = ".") -> Any:
+        if not gone and Path(os.fspath(path)) == (metadata / removed if removed else folder):
+            gone.append(str(path))
+            folder.rename(tmp_path / "dropped")
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with trinity.connect(catalogs={"lake": {"connector": fmt, "warehouse": str(tmp_path / "w")}}) as session:
+        assert session.create_table("lake.default.t", pa.table({"k": [1]})).to_arrow()["k"].to_pylist() == [1]
+    assert gone
+
+
 @pytest.mark.parametrize("last", [2, -1])
 def test_another_table_of_the_name_is_neither_filled_nor_dropped(sessions: list[Session], last: int) -> None:
     """Another session drops and makes the table while it gets its first rows; the last one may violate its CHECK."""

@@ -254,7 +254,10 @@ class FolderCatalog:
             except FileExistsError as error:
                 if self.get_table(schema, name):
                     raise table_taken(made.full_name) from error
-                text = f"Folder '{to}' of new table '{made.full_name}' is not empty; move its files away."
+                text = (
+                    f"Folder '{to}' of new table '{made.full_name}' is not empty: another session makes a table there, "
+                    "or was killed as it did. Try again; if that does not help, move the files away."
+                )
                 raise TrinityError("FILESYSTEM_ERROR", text) from error
             except OSError as error:
                 what = f"Folder '{folder}' of table '{table.full_name}' cannot be renamed"

@@ -70,8 +70,19 @@ def entries(folder: Folder) -> list[str]:
 
 
 def files_below(folder: Folder) -> Iterator[str]:
-    """Return the files below a folder, as paths relative to it; none if it does not exist."""
-    return (str(path.relative_to(folder)) for path in Path(folder).rglob("*") if not path.is_dir())
+    """Yield the files below a folder, as paths relative to it, without those that are removed meanwhile.
+
+    Raises:
+        OSError: a folder cannot be listed.
+    """
+    for parent, _, names in os.walk(folder, onerror=_raise_unless_gone):
+        yield from (os.path.relpath(os.path.join(parent, name), folder) for name in names)
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    """Raise an error of listing a folder, except for a folder that is not there, or no longer."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def walk(folder: Folder, hidden: str, endings: tuple[str, ...]) -> Iterator[str]:
