@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from trinity.errors import TrinityError, ignoring
 from trinity.names import TableName
@@ -15,7 +15,11 @@ from trinity.storage.foreign import not_ours
 if TYPE_CHECKING:
     from trinity.target import Target
 
+_ATTEMPTS: Final = 20
+"""How often CREATE is attempted while a name is taken, and no table is found under it: others drop it each time."""
+
 _T = TypeVar("_T")
+_Found = TypeVar("_Found")
 _Made = TypeVar("_Made", bound="Target")
 
 
@@ -34,16 +38,51 @@ def get_or_create(
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS; and as ``make``.
     """
-    while found is None or not if_not_exists:
+    if found is not None and not if_not_exists:
+        raise table_taken(str(name))
+    for attempt in range(_ATTEMPTS):
         if found is not None:
-            raise table_taken(str(name))
+            return found
         try:
             return make()
         except TrinityError as error:
-            if error.code != "TABLE_ALREADY_EXISTS" or not if_not_exists:
+            last = attempt == _ATTEMPTS - 1
+            if error.code != "TABLE_ALREADY_EXISTS" or not if_not_exists or last:
                 raise
         found = find()  # None if the table was dropped since: then try again
-    return found
+    raise table_taken(str(name))
+
+
+def create_or_replace(
+    find: Callable[[], _Found | None], make: Callable[[], _T], replace: Callable[[_Found], _T], *, repeatable: bool
+) -> _T:
+    """Replace a table, or create it if there is none; the other one if concurrent calls create or drop it meanwhile.
+
+    Args:
+        find: looks the table up.
+        make: creates it.
+        replace: replaces it.
+        repeatable: False if ``make`` and ``replace`` read rows that can be read once. They are then not called again
+            after they may have read them.
+
+    Raises:
+        TrinityError: as ``make`` and ``replace``.
+    """
+    found = find()
+    while True:
+        try:
+            return make() if found is None else replace(found)
+        except TrinityError as error:
+            now = find()
+            if found is not None:  # otherwise the error may be about a table that a query reads
+                again = repeatable and error.code == "TABLE_NOT_FOUND" and now is None
+            elif error.code == "TABLE_ALREADY_EXISTS":
+                again = now is not None
+            else:
+                again = repeatable and error.code == "TRANSACTION_CONFLICT"
+            if not again:
+                raise
+            found = now
 
 
 def create_exclusively(
@@ -77,21 +116,37 @@ def drop(made: Target) -> None:
 def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     """Insert the first rows into a new table. If that fails, drop the table, unless the rows may have been committed.
 
-    The table is pinned to its id: another table that took its name since is neither filled nor dropped.
+    The table is pinned to its id: another table that took its name since is neither filled nor dropped. Nor is one that
+    another session has put in its place by CREATE OR REPLACE.
 
     Raises:
-        TrinityError: as ``fill``.
+        TrinityError: TRANSACTION_CONFLICT where another session dropped or replaced the table; as ``fill``.
     """
     try:
         return fill(made)
     except TrinityError as error:
+        if _is_taken_away(made):
+            raise TrinityError(
+                "TRANSACTION_CONFLICT",
+                f"Table '{made.name}' was dropped or replaced by another session before it had its first rows; run the "
+                "statement again.",
+            ) from error
         if error.code != "COMMIT_STATE_UNKNOWN":
             with undoing(f"Table '{made.name}'", error):
                 drop(made)
         raise
     except BaseException:
-        drop(made)
+        if not _is_taken_away(made):
+            drop(made)
         raise
+
+
+def _is_taken_away(made: Target) -> bool:
+    """Return whether a table that was just created has been dropped or replaced since."""
+    try:
+        return bool(made.connector.metadata.get_table_definition(made.handle).replaced)
+    except TrinityError as error:
+        return error.code in ("TABLE_NOT_FOUND", "TRANSACTION_CONFLICT")
 
 
 def check_owned(find: Callable[[], Target], what: str) -> Target:

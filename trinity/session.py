@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
-from functools import partial
 from html import escape
 from pathlib import Path
 from types import TracebackType
@@ -523,9 +522,17 @@ class Session:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, DUPLICATE_COLUMN_NAME, COLUMN_NOT_FOUND,
                 INVALID_TABLE_PROPERTY, TYPE_MISMATCH, NOT_SUPPORTED, SYNTAX_ERROR; for rows also those of
                 :meth:`Table.upsert`; as ``fill``; INVALID_ARGUMENTS for arguments that do not go together; with
-                ``replace`` TRANSACTION_CONFLICT where others commit to the table meanwhile.
+                ``replace`` TRANSACTION_CONFLICT or TABLE_NOT_FOUND where others commit to the table, or drop it,
+                meanwhile.
         """
-        from trinity.creation import check_owned, create_exclusively, drop, get_or_create, insert_first_rows
+        from trinity.creation import (
+            check_owned,
+            create_exclusively,
+            create_or_replace,
+            drop,
+            get_or_create,
+            insert_first_rows,
+        )
         from trinity.engine.appending.append import append_rows
         from trinity.engine.appending.first_rows import columns_of_rows, first_rows
         from trinity.engine.changing.whole_table import replace_table
@@ -557,12 +564,15 @@ class Session:
                 insert_first_rows(made, write)
             return Table(self, full, dataclasses.replace(made.handle, id=None), connector)
 
-        found = self._named(full)
-        if replace and found is not None:
-            present = check_owned(lambda: found, "CREATE OR REPLACE")
+        def put_in_place_of(present: Table[Session]) -> Table[Session]:
+            check_owned(lambda: present, "CREATE OR REPLACE")
             present.connector.metadata.begin_insert(present.handle)  # Delta first records what other engines altered
             replace_table(present, present.splits(), define(), rows)
-            return found
+            return present
+
+        found = self._named(full)
+        if replace:
+            return create_or_replace(lambda: self.find_table(full), make, put_in_place_of, repeatable=False)
         return get_or_create(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def create_like(
@@ -631,6 +641,7 @@ class Session:
         properties: Properties | None = None,
         *,
         if_not_exists: bool = False,
+        check: Callable[[TableDefinition], None] | None = None,
     ) -> Table[Session]:
         """Register an external or a federated table, and name its key (U7).
 
@@ -644,18 +655,23 @@ class Session:
             properties: ``primary-key`` = 'a[,b]', unless the table itself names its key or is a plain one; and any
                 table property that CREATE TABLE takes.
             if_not_exists: True to return the existing table of that name, if there is one.
+            check: gets the definition before the table is registered, and raises an error for one that is not wanted.
 
         Raises:
             TrinityError: TABLE_ALREADY_EXISTS, SCHEMA_NOT_FOUND, INVALID_ARGUMENTS (no such folder, or of another
                 format), TABLE_NOT_FOUND (no such federated table), COLUMN_NOT_FOUND, INVALID_TABLE_PROPERTY,
                 NOT_SUPPORTED (a feature, DEFAULT or CHECK of the table), CONFIGURATION_INVALID (no folder for the
-                registration).
+                registration); as ``check``.
         """
         from trinity.creation import get_or_create
         from trinity.engine.values.spark.check_constraints import check_expressions
 
         full, folder = self.full_name(name), None if location is None else str(location)
-        judge = partial(check_expressions, spark=lambda: self.spark)
+
+        def judge(definition: TableDefinition) -> None:
+            check_expressions(definition, spark=lambda: self.spark)
+            if check is not None:
+                check(definition)
 
         def make() -> Table[Session]:
             return Table(self, full, *self.external.register(full, connector, folder, properties or {}, judge))

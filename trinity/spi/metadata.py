@@ -377,7 +377,8 @@ class ConnectorMetadata(ABC):
         number of removed rows.
 
         Args:
-            table: the table.
+            table: the table. A handle that is pinned to a version other than the newest one raises
+                TRANSACTION_CONFLICT.
             txn: as in ``finish_insert``.
         """
         raise not_supported(table, "truncating")

@@ -408,6 +408,8 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
         return CommitResult(newest.version, skipped=True)  # the application has committed this or a later one (L4)
     counted = change.files
     truncates, replaces = (change.operation == o for o in (CommitOperation.TRUNCATE, CommitOperation.REPLACE))
+    if truncates:
+        _check_version(change.table, newest)
     if truncates or replaces:
         live = tuple(attempt.live())
         counted = live if truncates else counted
@@ -434,14 +436,38 @@ def commit_change(attempt: Attempt[Any], change: Change) -> CommitResult:
     return attempt.log_commit(change.operation, replace(done, version=version), change.txn)
 
 
+def _check_version(table: TableHandle, newest: Newest) -> None:
+    """Check, for a handle that is pinned to a version, that this version is the newest one."""
+    if table.version not in (None, newest.version):
+        raise TrinityError(
+            "TRANSACTION_CONFLICT",
+            f"Something was committed to table '{table.full_name}' while a statement that empties it ran; run it "
+            "again.",
+        )
+
+
 def _check_not_replaced(change: Change, newest: Newest) -> None:
     """Check that the table has not been replaced since a statement wrote files for it (L13)."""
     begun = change.merge.before if change.merge is not None else None
     begun = begun or change.written
-    if begun is not None and begun.replaced != newest.definition.replaced:
+    if begun is not None:
+        check_not_replaced(begun, newest.definition)
+
+
+def check_not_replaced(begun: TableDefinition, now: TableDefinition) -> None:
+    """Check that a table has not been replaced since a statement began (L13).
+
+    Args:
+        begun: the table's definition in the version that the statement read.
+        now: its definition in the newest version.
+
+    Raises:
+        TrinityError: TRANSACTION_CONFLICT.
+    """
+    if begun.replaced != now.replaced:
         raise TrinityError(
             "TRANSACTION_CONFLICT",
-            f"Table '{change.table.full_name}' was replaced by another one since this statement began; run it again.",
+            f"Table '{now.full_name}' was replaced by another one since this statement began; run it again.",
         )
 
 

@@ -27,6 +27,7 @@ from trinity.spi import (
     append_stamp,
 )
 from trinity.storage import Entry, Location, ObjectStore, TableCommits, delete_orphans, on_newest, stamped, write_target
+from trinity.storage.commits import check_not_replaced
 from trinity.storage.file_schema import FIELD_ID
 from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import local_path
@@ -214,6 +215,7 @@ class IcebergMetadata(TableCommits):
     def _begin(self, table: TableHandle, newest: State) -> State:
         """Return the version that a statement writes to, if the table is writable."""
         state = newest.at(table)
+        check_not_replaced(state.definition, newest.definition)
         state.check_writable(table, self._snapshots.manifest_list(newest.loaded, newest.snapshot))
         # Reads may refuse files that another engine added; then refuse the write.
         if may_have_added_files(newest.loaded):

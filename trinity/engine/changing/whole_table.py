@@ -17,18 +17,21 @@ from trinity.storage.foreign import not_ours
 from trinity.target import Target
 
 
-def truncate(table: Target, txn: TransactionId | None = None) -> CommitResult:
+def truncate(table: Target, txn: TransactionId | None = None, seen: SplitSource | None = None) -> CommitResult:
     """Remove all rows, and the tombstones of a keyed table. The result's ``rows`` counts the rows of the removed files.
 
-    With the same or a lower version of a ``txn`` nothing is done (L4).
+    With the same or a lower version of a ``txn`` nothing is done (L4). ``seen`` is the version that has to be the
+    newest one still; None for any.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for an external table; INVALID_ARGUMENTS for an invalid ``txn``.
+        TrinityError: NOT_SUPPORTED for an external table; INVALID_ARGUMENTS for an invalid ``txn``;
+            TRANSACTION_CONFLICT where anything was committed to the table since ``seen``.
     """
     definition = table.definition
     if definition.external:
         raise not_ours(str(table.name), "TRUNCATE")
-    done = table.connector.metadata.truncate(table.handle, *([checked_txn(txn)] if txn is not None else []))
+    handle = table.handle if seen is None else table.handle.pinned(seen.version, seen.definition.id)
+    done = table.connector.metadata.truncate(handle, *([checked_txn(txn)] if txn is not None else []))
     if done.rows:
         after_commit(table, definition, done)
     return done

@@ -29,7 +29,7 @@ from trinity.syntax.reader import Piece, Reader
 if TYPE_CHECKING:
     from trinity.engine.program import Counts, Program
     from trinity.session import Session
-    from trinity.spi import SplitSource, TableHandle, TransactionId
+    from trinity.spi import SplitSource, TableDefinition, TableHandle, TransactionId
     from trinity.table import Table
 
     ViewsOf = Callable[[SplitSource], AbstractContextManager[Sequence[TableHandle]]]
@@ -60,12 +60,14 @@ def change_rows(
     views_of: ViewsOf | None = None,
     unique: tuple[tuple[str, ...], ...] = (),
     txn: TransactionId | None = None,
+    check: Callable[[TableDefinition], None] | None = None,
 ) -> Counts:
     """Run a MERGE, UPDATE or DELETE.
 
     ``views_of`` returns a context for each attempt, in which the views that the statement names are registered. Its
     argument is the version of the target that is changed; the context yields the pinned tables that the views read.
-    ``unique`` are further sets of columns of a keyed target that are unique among its live rows.
+    ``unique`` are further sets of columns of a keyed target that are unique among its live rows. ``check`` gets the
+    definition of the version that an attempt reads, and raises an error for one that the statement must not change.
 
     The result has the counts and the committed version. Errors as of :func:`run`.
     """
@@ -77,6 +79,8 @@ def change_rows(
 
     @contextmanager
     def prepared(splits: SplitSource) -> Iterator[Program]:
+        if check is not None:
+            check(splits.definition)
         with (
             views_of(splits) if views_of is not None else nullcontext(()) as further,
             program(session, table, change, splits) as found,
@@ -86,6 +90,8 @@ def change_rows(
     def local(splits: SplitSource, process: ThisProcess) -> Program | NotLocal:
         if views_of is not None:
             return _READS_VIEWS
+        if check is not None:
+            check(splits.definition)
         found = local_program(session, table, change, splits, process)
         return found if isinstance(found, NotLocal) else replace(found, unique=unique)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from trinity.syntax.quoting import quoted
 
 if TYPE_CHECKING:
     from trinity.session import Session
-    from trinity.spi import TransactionId
+    from trinity.spi import TableDefinition, TransactionId
     from trinity.table import Table
 
 _NEW = "_trinity_new"
@@ -56,8 +56,16 @@ class Overwrite:
         )
 
 
-def overwrite(session: Session, table: Table, wanted: Overwrite, txn: TransactionId | None) -> Rows:
+def overwrite(
+    session: Session,
+    table: Table,
+    wanted: Overwrite,
+    txn: TransactionId | None,
+    check: Callable[[TableDefinition], None] | None = None,
+) -> Rows:
     """Replace rows of a plain table in one commit, and return one row of counts.
+
+    ``check`` is as for :func:`~trinity.sql.changing.dml.change_rows`.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a keyed table; CONSTRAINT_VIOLATION for a new row that does not meet the
@@ -80,5 +88,5 @@ def overwrite(session: Session, table: Table, wanted: Overwrite, txn: Transactio
     text, tokens = only_one(wanted.merge(".".join(map(quoted, table.name.parts))), "spark")
     piece = dml.row_change(text, "spark", tokens)
     assert piece is not None
-    done = dml.change_rows(session, piece, txn=txn)
+    done = dml.change_rows(session, piece, txn=txn, check=check)
     return counts(inserted=done.inserted, deleted=done.deleted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from trinity.calls import spark_errors
-from trinity.creation import check_owned
+from trinity.creation import check_owned, create_or_replace
 from trinity.engine.appending.append import append_rows
 from trinity.engine.appending.first_rows import columns_of_rows
 from trinity.engine.changing.statement import rerun
@@ -53,6 +53,8 @@ def create_table(session: Session, statement: Statement) -> Rows:
     create = statement.tree
     assert isinstance(create, exp.Create)
     _refuse_other_tables(create)
+    if create.args.get("replace") and create.args.get("exists"):
+        raise TrinityError("SYNTAX_ERROR", "CREATE TABLE takes OR REPLACE or IF NOT EXISTS, not both.")
     name = target_name(session, create.this)
     if (like := create.find(exp.LikeProperty)) is not None:
         return _create_like(session, create, name, like)
@@ -67,7 +69,6 @@ def create_table(session: Session, statement: Statement) -> Rows:
         _register_table(session, name, columns, key, options, exists=exists, query=create.expression is not None)
         return no_rows()
     _check_format(session, name, options)
-    replaced = _table_to_replace(session, create, name)
     if create.expression is not None:
         if columns:
             raise TrinityError(
@@ -83,12 +84,14 @@ def create_table(session: Session, statement: Statement) -> Rows:
         "checks": given.named_checks(name.table, columns, statement.dialect),
     }
     if create.expression is not None:
-        return _create_as(session, statement, name, given.names, defined, options.with_data, exists, replaced)
-    if replaced is not None:
-        definition = session.checked_definition(name, columns, **defined)
-        return replace(session, replaced, Replacement(lambda _: definition))
-    session.create_table(name, columns, **defined, if_not_exists=exists)
-    return no_rows()
+        return _create_as(session, statement, name, given.names, defined, options.with_data, exists)
+
+    def make() -> Rows:
+        session.create_table(name, columns, **defined, if_not_exists=exists)
+        return no_rows()
+
+    definition = session.checked_definition(name, columns, **defined)
+    return _create_or_replace(session, create, name, make, Replacement(lambda _: definition))
 
 
 class _TableClauses(TypedDict):
@@ -100,13 +103,15 @@ class _TableClauses(TypedDict):
     checks: dict[str, str]
 
 
-def _table_to_replace(session: Session, create: exp.Create, name: TableName) -> Table | None:
-    """Return the table that CREATE OR REPLACE replaces; None for another statement, or if there is no such table."""
+def _create_or_replace(
+    session: Session, create: exp.Create, name: TableName, make: Callable[[], Rows], wanted: Replacement
+) -> Rows:
+    """Create a table by ``make``; if the statement says OR REPLACE, replace the table that is there."""
     if not create.args.get("replace"):
-        return None
-    if create.args.get("exists"):
-        raise TrinityError("SYNTAX_ERROR", "CREATE TABLE takes OR REPLACE or IF NOT EXISTS, not both.")
-    return session.find_table(name)
+        return make()
+    return create_or_replace(
+        lambda: session.find_table(name), make, lambda table: replace(session, table, wanted), repeatable=True
+    )
 
 
 def _create_like(session: Session, create: exp.Create, name: TableName, like: exp.LikeProperty) -> Rows:
@@ -120,11 +125,14 @@ def _create_like(session: Session, create: exp.Create, name: TableName, like: ex
             "them afterwards with ALTER TABLE.",
         )
     _check_format(session, name, options)
-    replaced, definition = _table_to_replace(session, create, name), existing_table(session, like.this).definition
-    if replaced is not None:
-        return replace(session, replaced, Replacement(lambda _: session.definition_like(name, definition)))
-    session.create_like(name, definition, if_not_exists=bool(create.args.get("exists")))
-    return no_rows()
+    definition = existing_table(session, like.this).definition
+
+    def make() -> Rows:
+        session.create_like(name, definition, if_not_exists=bool(create.args.get("exists")))
+        return no_rows()
+
+    wanted = Replacement(lambda _: session.definition_like(name, definition))
+    return _create_or_replace(session, create, name, make, wanted)
 
 
 def _refuse_checks(name: TableName, given: Elements, reason: str) -> None:
@@ -196,7 +204,6 @@ def _create_as(
     defined: _TableClauses,
     with_data: bool,
     exists: bool,
-    replaced: Table | None,
 ) -> Rows:
     if exists and session.find_table(name) is not None:
         return counts()
@@ -212,22 +219,22 @@ def _create_as(
         )
         return _renamed(found() if callable(found) else found, names, f"TABLE '{name}'")
 
-    if replaced is not None:
-        text = query.to_spark().text if with_data else None
+    def make() -> Rows:
+        rows, written = queried(), list[int]()
 
-        def definition(rows: Any) -> TableDefinition:
-            return session.checked_definition(name, columns_of_rows(rows), **defined)
+        def fill(made: Table) -> None:
+            if with_data:
+                written.append(_write(made, rows))
 
-        return replace(session, replaced, Replacement(definition, queried, text))
-    rows, written = queried(), list[int]()
-    columns = columns_of_rows(rows)
+        session.create_table(name, columns_of_rows(rows), **defined, if_not_exists=exists, fill=fill)
+        return counts(inserted=sum(written))
 
-    def fill(made: Table) -> None:
-        if with_data:
-            written.append(_write(made, rows))
+    def definition(rows: Any) -> TableDefinition:
+        return session.checked_definition(name, columns_of_rows(rows), **defined)
 
-    session.create_table(name, columns, **defined, if_not_exists=exists, fill=fill)
-    return counts(inserted=sum(written))
+    assert isinstance(statement.tree, exp.Create)
+    wanted = Replacement(definition, queried, query.to_spark().text if with_data else None)
+    return _create_or_replace(session, statement.tree, name, make, wanted)
 
 
 def _write(table: Table, rows: Any) -> int:
@@ -319,6 +326,10 @@ class Replacement:
     query: str | None = None
 
 
+class _Redefined(Exception):
+    """The table has got another definition since it was compared with that of CREATE OR REPLACE."""
+
+
 def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
     """Replace a table in one commit; only its rows, if the new definition equals the present one.
 
@@ -329,21 +340,37 @@ def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
     """
     check_owned(lambda: table, "CREATE OR REPLACE")
 
-    def attempt() -> Rows | None:
+    def attempt() -> Rows | TableDefinition:
+        """Replace the table, or remove its rows; return its definition if the rows of a query are to be written."""
         seen = table.splits()  # pinned before the query runs, since that may read the table
         rows = wanted.rows() if wanted.rows else None
         definition, now = wanted.definition(rows), seen.definition
-        if _facts(now) == _facts(definition) and (wanted.query is None or not now.keyed):
-            return None
-        done = replace_table(table, seen, definition, rows if wanted.query is not None else None)
-        return counts(inserted=done.rows) if wanted.rows else no_rows()
+        inserted = 0
+        if _facts(now) != _facts(definition) or (wanted.query is not None and now.keyed):
+            inserted = replace_table(table, seen, definition, rows if wanted.query is not None else None).rows
+        elif wanted.query is not None:
+            return now
+        else:
+            truncate(table, seen=seen)
+        return counts(inserted=inserted) if wanted.rows else no_rows()
 
-    done = rerun(table, attempt)
-    if done is None and wanted.query is not None:
-        return overwrite(session, table, Overwrite(wanted.query, table.definition.visible, None), None)
-    if done is None:
-        truncate(table)
-    return done or (counts() if wanted.rows else no_rows())
+    while True:
+        found = rerun(table, attempt)
+        if not isinstance(found, TableDefinition):
+            return found
+        with suppress(_Redefined):
+            return _overwrite(session, table, wanted, found)
+
+
+def _overwrite(session: Session, table: Table, wanted: Replacement, definition: TableDefinition) -> Rows:
+    """Replace the rows of a table that has a definition. Raises _Redefined if it has another one meanwhile."""
+
+    def check(now: TableDefinition) -> None:
+        if _facts(now) != _facts(definition):
+            raise _Redefined
+
+    assert wanted.query is not None
+    return overwrite(session, table, Overwrite(wanted.query, definition.visible, None), None, check)
 
 
 def _facts(definition: TableDefinition) -> tuple[Any, ...]:
@@ -376,15 +403,11 @@ def _register_table(
         )
     format_name = options.format or session.format_name(name.catalog)
     properties = {**options.properties, **({"primary-key": ",".join(key)} if key else {})}
-    known = session.find_table(name) is not None
-    table = session.register(name, format_name, options.location, properties, if_not_exists=exists)
-    if known:
-        return
-    try:
-        _check_declared(table.definition, columns, options.partition_by)
-    except TrinityError:
-        session.drop_table(name)
-        raise
+
+    def check(definition: TableDefinition) -> None:
+        _check_declared(definition, columns, options.partition_by)
+
+    session.register(name, format_name, options.location, properties, if_not_exists=exists, check=check)
 
 
 def _check_declared(definition: TableDefinition, columns: Sequence[Column], partition_by: Sequence[str]) -> None:
