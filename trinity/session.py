@@ -354,10 +354,9 @@ class Session:
         schema_name, spark = self._schema_of(schema), self.spark
         warehouse = self._catalogs.warehouse(schema_name.catalog)
         within = str(Location.of(warehouse)) if warehouse else ""
-        tables = [
-            self.table(dataclasses.replace(schema_name, table=name))
-            for name in self.list_tables(schema_name.catalog, schema_name.schema)
-        ]
+        names = self.list_tables(schema_name.catalog, schema_name.schema)
+        named = [self.find_table(dataclasses.replace(schema_name, table=name)) for name in names]
+        tables = [table for table in named if table is not None]  # others may have dropped some
         published = [Published(table.name, table.handle.location, within) for table in tables]
         for table, wanted in zip(tables, published, strict=True):
             view = table.name.table

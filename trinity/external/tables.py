@@ -45,7 +45,10 @@ class ExternalTables:
         self._warehouse = warehouse
 
     def find(self, name: TableName) -> tuple[TableHandle, Connector] | None:
-        """Return the handle and connector of a registered table; None for a name that is not registered."""
+        """Return the handle and connector of a registered table.
+
+        Return None for a name that is not registered, and for a federated table that another engine has dropped.
+        """
         found = self._registration(name)
         return self._open(name, found) if found else None
 
@@ -55,11 +58,23 @@ class ExternalTables:
         return registry.tables(catalog, schema) if registry else []
 
     def excluding(self, name: TableName) -> AbstractContextManager[None]:
-        """Run a block that makes a table with a name, unless the name is registered. Raises TABLE_ALREADY_EXISTS."""
+        """Run a block that makes a table with a name, unless the name is registered.
+
+        Raises:
+            TrinityError: TABLE_ALREADY_EXISTS; TABLE_NOT_FOUND for a federated table that another engine has dropped.
+        """
 
         def check(registered: list[str]) -> None:
-            if name.table in registered:
-                raise table_taken(str(name))
+            if name.table not in registered:
+                return
+            registration = self._registration(name)  # None for one that is under way
+            if registration is not None and self._open(name, registration) is None:
+                raise TrinityError(
+                    "TABLE_NOT_FOUND",
+                    f"Table '{name}' is registered, and catalog '{name.catalog}' has it no longer. DROP TABLE forgets "
+                    "the registration; then the name is free.",
+                )
+            raise table_taken(str(name))
 
         registry = self._registry(name.catalog)
         return registry.excluding(*name.parts[:2], check, name.table) if registry else nullcontext()
@@ -102,7 +117,10 @@ class ExternalTables:
         options = canonical_properties(options, self._catalogs.property_prefixes(self._catalog_of(name, connector)))
         where = str(Location.of(location)) if location is not None else None
         registration = Registration(connector, where, key, options)
-        handle, made = self._open(name, registration)
+        found = self._open(name, registration)
+        if found is None:
+            raise TrinityError("TABLE_NOT_FOUND", f"Catalog '{name.catalog}' has no table '{name}' to be registered.")
+        handle, made = found
         splits = made.metadata.get_splits(handle)  # the properties fit the columns, and the files can be read
         judge(splits.definition)
         registry.add(name, registration, lambda: self._check_free(name, federated=location is None))
@@ -143,15 +161,14 @@ class ExternalTables:
         registry = self._registry(name.catalog)
         return registry.metadata_folder(name) if registry else None
 
-    def _open(self, name: TableName, registration: Registration) -> tuple[TableHandle, Connector]:
+    def _open(self, name: TableName, registration: Registration) -> tuple[TableHandle, Connector] | None:
+        """Return a table's handle and connector; None for a federated table that its catalog does not have."""
         inner = self._catalogs[self._catalog_of(name, registration.connector)]
         handle = TableHandle(name.catalog, name.schema, name.table, registration.location or "")
         if registration.location is None:
             found = inner.metadata.get_table(name.schema, name.table)
             if found is None:
-                raise TrinityError(
-                    "TABLE_NOT_FOUND", f"Catalog '{name.catalog}' has no table '{name}' to be registered."
-                )
+                return None
             handle = found
         return handle, ExternalConnector(inner, handle, registration)
 

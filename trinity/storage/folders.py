@@ -247,6 +247,7 @@ class FolderCatalog:
             try:
                 if self.get_table(table.schema, table.table) is None:
                     raise no_table(table.full_name)
+                self.folder_of(schema)  # it may have been dropped before the lock was held
                 make_folder(to.parent)
                 move(folder, to)
             except FileNotFoundError as error:

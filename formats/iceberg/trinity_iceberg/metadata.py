@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -10,6 +9,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import assign_fresh_schema_ids
+from pyiceberg.table import CreateTableTransaction
 
 from trinity.errors import TrinityError
 from trinity.spi import (
@@ -29,6 +29,7 @@ from trinity.spi import (
 from trinity.storage import Entry, Location, ObjectStore, TableCommits, delete_orphans, on_newest, stamped, write_target
 from trinity.storage.commits import check_not_replaced
 from trinity.storage.file_schema import FIELD_ID
+from trinity.storage.folder_names import own_folder
 from trinity.storage.local_objects import folder_lock, make_folder
 from trinity.storage.location import local_path
 from trinity_iceberg.adopt import may_have_added_files
@@ -102,23 +103,37 @@ class IcebergMetadata(TableCommits):
     def create_table(self, definition: TableDefinition) -> TableHandle:
         schema, name = definition.schema, definition.name
         location = self._names.new_location(schema, name)
+        if location is None:  # the catalog chooses the folder, by the table's name
+            transaction = self._staged(definition, None)
+            chosen = Location.of(transaction.table_metadata.location)
+            if self._names.is_occupied(chosen):
+                transaction = self._staged(definition, chosen.parent.join(own_folder(name)))
+            return self._created(definition, transaction, None)
+        if not location.on_disk:
+            return self._created(definition, self._staged(definition, location), location)
+        make_folder(location.parent)  # the schema's folder, which its first table makes, so that it can be locked
+        with folder_lock(str(location.parent)):
+            location = self._names.new_location(schema, name)  # another table may have got the folder meanwhile
+            return self._created(definition, self._staged(definition, location), location)
+
+    def _staged(self, definition: TableDefinition, location: Location | None) -> CreateTableTransaction:
         columns = assign_fresh_schema_ids(to_iceberg_schema(definition))  # the ids that PyIceberg would assign
-        transaction = staged(
+        return staged(
             self._iceberg,
-            (self._catalog, schema, name),
+            (self._catalog, definition.schema, definition.name),
             columns,
             location=location.format_uri if location else None,
             partition_spec=partition_spec(definition, columns),
             properties=created({**TABLE_PROPERTIES, **own_properties(with_field_ids(definition, columns))}),
         )
-        if location and location.on_disk:
-            make_folder(location.parent)  # the schema's folder, which its first table makes, so that it can be locked
-        with (
-            folder_lock(str(location.parent)) if location else contextlib.nullcontext(),
-            self._names.creating_table(schema, location),
-        ):
-            made = put_table(self._iceberg, transaction, (self._catalog, schema, name))
-        return TableHandle(self._catalog, schema, name, local_path(made.location), id=str(made.table_uuid))
+
+    def _created(
+        self, definition: TableDefinition, transaction: CreateTableTransaction, location: Location | None
+    ) -> TableHandle:
+        name = (self._catalog, definition.schema, definition.name)
+        with self._names.creating_table(definition.schema, location):
+            made = put_table(self._iceberg, transaction, name)
+        return TableHandle(*name, local_path(made.location), id=str(made.table_uuid))
 
     def drop_table(self, table: TableHandle) -> None:
         self._names.drop_table(table, lambda: self.check_pinned(table))

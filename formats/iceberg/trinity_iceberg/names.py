@@ -44,6 +44,7 @@ from trinity.storage.folder_names import (
 from trinity.storage.folders import check_free, check_only_trash
 from trinity.storage.local_folders import empty_trash, move_to_trash, remove_empty
 from trinity.storage.local_objects import folder_lock, make_folder
+from trinity_iceberg.metadata_files import METADATA, read_metadata
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 from trinity_iceberg.trouble import catalog_errors, may_be_under_way, of_another_kind
 
@@ -166,8 +167,17 @@ class CatalogNames:
         if table in self.list_tables(schema):  # looked up after the folder, whose table may be the one of this name
             raise table_taken(f"{self._catalog}.{schema}.{table}")
         if folder is not None and folder.on_disk:
-            check_free(folder, f"{self._catalog}.{schema}.{table}", "metadata")
+            check_free(folder, f"{self._catalog}.{schema}.{table}", METADATA)
         return folder
+
+    def is_occupied(self, folder: Location) -> bool:
+        """Return whether a folder that the catalog chose for a new table has files, as those of a renamed table.
+
+        A folder that cannot be listed counts as free.
+        """
+        with contextlib.suppress(TrinityError):
+            return bool(ObjectStore(folder).names(METADATA))
+        return False
 
     @contextlib.contextmanager
     def creating_table(self, schema: str, location: Location | None) -> Iterator[None]:
@@ -226,7 +236,13 @@ class CatalogNames:
             raise table_taken(renamed.full_name)
         old, new = (identifier_of(found.schema, found.table) for found in (table, renamed))
         try:
-            with folder_lock(table.location, alone=True), catalog_errors(self._catalog):  # nobody commits meanwhile
+            # nobody makes a table in the folder, which has no name of its own any more, and nobody commits to the table
+            parent = str(Location.of(table.location).parent)
+            with (
+                folder_lock(parent, alone=True),
+                folder_lock(table.location, alone=True),
+                catalog_errors(self._catalog),
+            ):
                 check()
                 self._iceberg.rename_table(old, new)
         except NoSuchTableError as error:
@@ -268,6 +284,7 @@ class CatalogNames:
         """
         folder = Location.of(table.location)
         placed = self._warehouse is None or folder.parent.parent == self._warehouse
+        placed = placed and not self._is_shared(table, folder)
         objects = () if folder.on_disk or not placed else _objects_of(folder)
         # the locks keep others from making a table in the folder before it is moved, and from committing to the table
         with folder_lock(str(folder.parent), alone=True), folder_lock(table.location, alone=True):
@@ -281,6 +298,25 @@ class CatalogNames:
                 _remove(folder, objects)
         if placed and folder.on_disk:
             empty_trash(folder.parent)
+
+    def _is_shared(self, table: TableHandle, folder: Location) -> bool:
+        """Return whether a table's folder also holds metadata of another one, which got its place by a renaming.
+
+        A catalog in a database need not be asked: :meth:`_holds_table` tells it once the table is dropped.
+        """
+        if isinstance(self._iceberg, SqlCatalog):
+            return False
+        with contextlib.suppress(NoSuchTableError, TrinityError), catalog_errors(self._catalog):
+            own = load_table(self._iceberg, identifier_of(table.schema, table.table))
+            known = {own.metadata_location, *(entry.metadata_file for entry in own.metadata.metadata_log)}
+            names = {path.rpartition("/")[2] for path in known}
+            store = ObjectStore(folder)
+            return any(
+                read_metadata(store.path(f"{METADATA}/{name}")).table_uuid != own.metadata.table_uuid
+                for name in store.names(METADATA)
+                if name not in names and ".metadata.json" in name
+            )
+        return False
 
     def _holds_table(self, folder: Location) -> bool:
         """Return whether a table of the catalog has its metadata in a folder; only a catalog in a database can tell."""
@@ -298,7 +334,7 @@ def _objects_of(folder: Location) -> Sequence[str]:
     """
     with contextlib.suppress(TrinityError):
         found = [entry.path for entry in ObjectStore(folder).list()]
-        return found if any(path.startswith("metadata/") for path in found) else ()
+        return found if any(path.startswith(f"{METADATA}/") for path in found) else ()
     return ()
 
 
@@ -308,7 +344,7 @@ def _remove(folder: Location, objects: Sequence[str]) -> None:
     if not folder.on_disk:
         with contextlib.suppress(TrinityError):
             store.delete(objects)
-    elif store.is_folder("metadata"):
+    elif store.is_folder(METADATA):
         with contextlib.suppress(FileNotFoundError):
             move_to_trash(folder)
 

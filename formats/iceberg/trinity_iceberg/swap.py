@@ -101,7 +101,7 @@ def staged(catalog: Catalog, name: tuple[str, str, str], schema: Schema, **rest:
         with _errors(name[0], full):
             return catalog.create_table_transaction(identifier_of(*name[1:]), schema, **rest)
     except CommitRaced as error:
-        raise table_taken(full) from error
+        raise _not_created(name[0], full, error) from error
 
 
 def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple[str, str, str]) -> TableMetadata:
@@ -123,9 +123,15 @@ def put_table(catalog: Catalog, transaction: CreateTableTransaction, name: tuple
             pass
         return _commit_until_known(catalog, identifier_of(*name[1:]), attempt, lambda now: now.table_uuid == own)
     except CommitRaced as error:
-        raise table_taken(full) from error
+        raise _not_created(name[0], full, error) from error
     except OSError as error:
         raise TrinityError(system_code(error), f"Table '{full}' cannot be made: {error}.") from error
+
+
+def _not_created(catalog: str, table: str, error: CommitRaced) -> TrinityError:
+    """Return the error of a table that was not created: another one has the name, or SQLite's file stays locked."""
+    cause = error.__cause__
+    return catalog_trouble(catalog, cause) if isinstance(cause, OperationalError) else table_taken(table)
 
 
 def _commit_until_known(
