@@ -122,6 +122,11 @@ def _hint_mismatch(store: ObjectStore, what: str, newest: int) -> TrinityError:
     )
 
 
+def metadata_file_names(store: ObjectStore) -> list[str]:
+    """Return the names of the metadata files of tables in a catalog."""
+    return [name for name in store.names(METADATA) if _CATALOGUED.fullmatch(name)]
+
+
 def _newest_catalogued(store: ObjectStore, names: Iterable[str]) -> str | None:
     found = [(int(match[1]), f"{METADATA}/{match[0]}") for match in map(_CATALOGUED.fullmatch, names) if match]
     return store.path(max(found, key=lambda f: (f[0], _modified_ns(store, f[1])))[1]) if found else None

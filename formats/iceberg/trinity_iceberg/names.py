@@ -44,7 +44,7 @@ from trinity.storage.folder_names import (
 from trinity.storage.folders import check_free, check_only_trash
 from trinity.storage.local_folders import empty_trash, move_to_trash, remove_empty
 from trinity.storage.local_objects import folder_lock, make_folder
-from trinity_iceberg.metadata_files import METADATA, read_metadata
+from trinity_iceberg.metadata_files import METADATA, metadata_file_names, read_metadata
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 from trinity_iceberg.trouble import catalog_errors, may_be_under_way, of_another_kind
 
@@ -309,13 +309,9 @@ class CatalogNames:
         with contextlib.suppress(NoSuchTableError, TrinityError), catalog_errors(self._catalog):
             own = load_table(self._iceberg, identifier_of(table.schema, table.table))
             known = {own.metadata_location, *(entry.metadata_file for entry in own.metadata.metadata_log)}
-            names = {path.rpartition("/")[2] for path in known}
-            store = ObjectStore(folder)
-            return any(
-                read_metadata(store.path(f"{METADATA}/{name}")).table_uuid != own.metadata.table_uuid
-                for name in store.names(METADATA)
-                if name not in names and ".metadata.json" in name
-            )
+            further = {*metadata_file_names(ObjectStore(folder))} - {Location.of(path).name for path in known}
+            files = (str(folder.join(METADATA).join(name)) for name in further)
+            return any(read_metadata(file).table_uuid != own.metadata.table_uuid for file in files)
         return False
 
     def _holds_table(self, folder: Location) -> bool:
