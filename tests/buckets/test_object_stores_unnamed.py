@@ -71,6 +71,24 @@ def test_what_a_drop_and_a_create_have_left_goes(s3: Session, plain: Table, clou
     assert s3.create_table("t", COLUMNS).append(ROWS).rows == 2
 
 
+def test_what_dropped_schemas_have_left_goes(s3: Session, cloud: BucketLake) -> None:
+    """The sweep of ``default`` removes it, as no other schema is always there."""
+    for schema in ("sales", "odd name.ä", "kept"):
+        s3.create_schema(f"lake.`{schema}`")
+        s3.create_table(f"lake.`{schema}`.t", COLUMNS).append(ROWS)
+    with cloud.server.proxy.faulty(lambda request, ask: DENIED if "delete" in request.path else None):
+        for schema in ("sales", "odd name.ä"):
+            s3.drop_table(f"lake.`{schema}`.t")
+            s3.drop_schema(f"lake.`{schema}`")
+    s3.create_schema("lake.sales")
+    s3.drop_schema("lake.sales")
+    assert swept(s3, "1 day") == 0
+    assert swept(s3) > 4
+    assert swept(s3) == 0
+    assert [name for name in objects(cloud.server, cloud.place) if "parquet" in name and "kept" not in name] == []
+    assert s3.table("lake.kept.t").count() == len(ROWS)
+
+
 def test_what_others_put_there_stays(s3: Session, plain: Table, cloud: BucketLake) -> None:
     """A vacuum keeps the files of a table that no name records as dropped."""
     store = ObjectStore(f"{cloud.place}/default/theirs-0123456789abcdef")

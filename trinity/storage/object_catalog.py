@@ -7,6 +7,7 @@ never reach another one.
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from typing import Final, NoReturn
 
 from trinity.errors import TrinityError
@@ -121,7 +122,11 @@ class ObjectCatalog:
         ObjectStore(table.location).delete_below("")
 
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
-        return sweep_dropped(self.root, folder_name(schema), self._tables, older_than_ms, self._metadata)
+        folders = [folder_name(schema)]
+        if schema == DEFAULT_SCHEMA:  # it is always there, so its sweep also removes what dropped schemas have left
+            folders += [name for name, history in self._schemas.history().items() if history[-1] is None]
+        swept = (sweep_dropped(self.root, name, self._tables, older_than_ms, self._metadata) for name in folders)
+        return list(chain.from_iterable(swept))
 
     # -- helpers ----------------------------------------------------------------------------------------
 
