@@ -272,6 +272,7 @@ class Generator:
                 f"CAST(CAST({self.day(depth - 1)} AS STRING) AS DATE)",
                 f"TO_DATE({draw.choice(_DAYS_READ)}, {draw.choice(_READ)})",
                 f"TO_TIMESTAMP(DATE_FORMAT({self.time()}, {(pattern := draw.choice(_READ))}), {pattern})",
+                f"{draw.choice(['TO_TIMESTAMP', 'TIMESTAMP'])}({draw.choice([date, *TEXTS_OF_TIMES])})",
                 f"CAST({date} AS TIMESTAMP)",
                 f"CAST({date} AS TIMESTAMP_NTZ)",
                 f"CAST(CAST({self.day(depth - 1)} AS STRING) AS {draw.choice(['TIMESTAMP', 'TIMESTAMP_NTZ'])})",
@@ -299,6 +300,13 @@ class Generator:
         return literal(kind, draw.choice([*values, None]))
 
 
+FIXED: Final = [
+    *[f"{name}({t})" for name in ("to_timestamp", "timestamp") for t in ("c_date", "c_ntz", "c_ts", "NULL")],
+    *[f"{name}('2024-01-31 10:00:00+02:00')" for name in ("to_timestamp", "timestamp")],
+    "to_timestamp(CAST(c_ntz AS STRING) || '+02:00')",
+    "timestamp(CAST(c_date AS STRING) || ' 10:00:00Z')",
+]
+"""Expressions for which this process once had other values than Spark."""
 _READ = ["'yyyy-MM-dd'", "'dd.MM.yyyy'", "'yyyyMMdd'", "'MM/dd/yyyy HH:mm'", "'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS'"]
 _WRITTEN = [*_READ, "'yyyy-MM'", "'HH:mm:ss.SSSSSS'", "'E, dd MMM yyyy'", "'yyyy'"]
 _DAYS_READ = [

@@ -76,7 +76,9 @@ class TrinitySpark(Spark):
                 "date_format", lambda value: exp.Anonymous(this="date_format", expressions=[value])
             ),
             "TO_DATE": _with_pattern("to_date", lambda value: exp.TsOrDsToDate(this=value, safe=True)),
-            "TO_TIMESTAMP": _with_pattern("to_timestamp", lambda value: exp.cast(value, exp.DType.TIMESTAMP)),
+            # sqlglot's TIMESTAMP is TIMESTAMP_NTZ, which drops the zone in a text
+            "TIMESTAMP": _with_pattern("timestamp", lambda value: exp.cast(value, exp.DType.TIMESTAMPTZ)),
+            "TO_TIMESTAMP": _with_pattern("to_timestamp", lambda value: exp.cast(value, exp.DType.TIMESTAMPTZ)),
         }
 
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[[SparkParser], exp.Expr]]] = {
