@@ -376,7 +376,9 @@ def test_what_is_not_known_to_be_equal_is_sparks(both: tuple[Session, Session]) 
                  "SELECT sum(id) OVER (ORDER BY id RANGE 3 PRECEDING) AS s FROM t",
                  "SELECT id FROM t LEFT JOIN (SELECT id AS o FROM t) q ON id = o OR id < 3",
                  "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM t AS o WHERE o.id < t.id)",
-                 "SELECT soundex(text) AS u FROM t", "SELECT id AS k, k + 1 AS l FROM t"):  # fmt: skip
+                 "SELECT soundex(text) AS u FROM t", "SELECT id AS k, k + 1 AS l FROM t",
+                 "SELECT count(DISTINCT *) AS c FROM (SELECT id, small FROM t) AS q",
+                 "SELECT count(* EXCEPT (id)) AS c FROM t"):  # fmt: skip
         assert here.sql(text).engine == "spark"
 
 

@@ -126,7 +126,7 @@ def aggregate_of(node: exp.AggFunc, *, any_order: bool) -> Aggregate:
         if len(taken.expressions) != 1 or taken.args.get("on"):
             raise Refused(f"only Spark computes '{node.sql(dialect='spark')}'")
         taken = taken.expressions[0]
-    if function == "count" and (isinstance(taken, exp.Star) or (isinstance(taken, exp.Literal) and not distinct)):
+    if function == "count" and not distinct and (taken == exp.Star() or isinstance(taken, exp.Literal)):
         return Aggregate("count", (), False)
     if function in _OF_ORDER.values():
         if distinct:

@@ -57,7 +57,7 @@ def _of_some_rows(node: exp.Filter) -> exp.Expr:
     taken = call.this
     if isinstance(taken, exp.Distinct) and len(taken.expressions) == 1:
         taken.set("expressions", [_where(condition, taken.expressions[0])])
-    elif isinstance(call, exp.Count) and isinstance(taken, exp.Star | exp.Literal):
+    elif isinstance(call, exp.Count) and (taken == exp.Star() or isinstance(taken, exp.Literal)):
         call.set("this", _where(condition, exp.Literal.number(1)))
     elif isinstance(call, exp.ArgMax | exp.ArgMin):
         call.set("expression", _where(condition, call.expression))
