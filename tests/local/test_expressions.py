@@ -129,6 +129,16 @@ def test_patterns() -> None:
         assert isinstance(compile_expression(f"t RLIKE '{pattern}'", types), NotLocal), pattern
 
 
+def test_a_backslash_escapes_in_like() -> None:
+    rows, types = {"t": pa.array(["a\\b", "a%b", "a\\%b", None])}, scope(t="string")
+    for like in ("LIKE", "ILIKE"):
+        assert values(rf"t {like} '%a\\\\b%'", rows, types) == [True, False, False, None]
+        assert values(rf"t {like} '%\\%b'", rows, types) == [False, True, True, None]
+        assert values(rf"t NOT {like} 'a\\\\\\%b'", rows, types) == [True, True, False, None]
+        for pattern in (r"C:\\Users%", "a%\\\\"):  # Spark's errors: an escape in the middle, and one at the end
+            assert isinstance(compile_expression(f"t {like} '{pattern}'", types), NotLocal)
+
+
 def test_matches_are_replaced_and_extracted() -> None:
     rows, types = {"t": pa.array(["ab-12\n", "7-x", "", None, "a \x0b b"])}, scope(t="string")
     assert values(r"regexp_replace(t, '(\\w)-(\\w)', '$2_$1')", rows, types) == ["a1_b2\n", "x_7", "", None, "a \x0b b"]

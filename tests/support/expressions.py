@@ -237,6 +237,7 @@ class Generator:
                 f"IF({first} {draw.choice(['LIKE', 'ILIKE'])} {draw.choice(_ESCAPED)} ESCAPE '!', {second}, {first})",
                 f"DATE_FORMAT({self.day(depth - 1)}, {draw.choice(_WRITTEN)})",
                 f"IF({first} LIKE {draw.choice(_PATTERNS)}, {second}, {first})",
+                f"IF(REPLACE({first}, 'b', {draw.choice(_WILD)}) LIKE {draw.choice(_BACKSLASHES)}, {second}, {first})",
                 f"IF(STARTSWITH({first}, 'a') OR CONTAINS({first}, 'b'), {second}, {first})",
                 f"IF(NOT ENDSWITH({first}, 'b') AND {first} <> 'ab', {second}, {first})",
             ]
@@ -300,11 +301,23 @@ class Generator:
         return literal(kind, draw.choice([*values, None]))
 
 
+_WILD: Final = ("'%'", "'_'", r"'\\'")
+_BACKSLASHES: Final = (
+    r"'%\\\\%'", r"'a\\\\%'", r"'%\\\\c'", r"'a\\\\C'", r"'a\\%c'", r"'%\\%%'", r"'%\\%c'", r"'A\\_c'", r"'a\\\\\\%'",
+    r"'a\\c'", r"'%\\'",
+)  # fmt: skip
+"""Patterns of LIKE with backslashes; Spark refuses the last two."""
 FIXED: Final = [
     *[f"{name}({t})" for name in ("to_timestamp", "timestamp") for t in ("c_date", "c_ntz", "c_ts", "NULL")],
     *[f"{name}('2024-01-31 10:00:00+02:00')" for name in ("to_timestamp", "timestamp")],
     "to_timestamp(CAST(c_ntz AS STRING) || '+02:00')",
     "timestamp(CAST(c_date AS STRING) || ' 10:00:00Z')",
+    *[
+        f"REPLACE(c_string, 'b', '{put}') {like} {pattern}"
+        for pattern in _BACKSLASHES
+        for put, like in ((r"\\", "LIKE"), ("%", "NOT ILIKE"))
+    ],
+    r"c_string LIKE ANY ('%\\%%', 'a%')",
 ]
 """Expressions for which this process once had other values than Spark."""
 _READ = ["'yyyy-MM-dd'", "'dd.MM.yyyy'", "'yyyyMMdd'", "'MM/dd/yyyy HH:mm'", "'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS'"]

@@ -87,15 +87,15 @@ def lower(value: Compiled) -> Compiled:
 
 
 def like(value: Compiled, pattern: Compiled, escape: str | None = None, *, any_case: bool = False) -> Compiled:
-    """Return LIKE with a literal pattern of ``%`` and ``_``; ILIKE if ``any_case``."""
+    """Return LIKE with a literal pattern of ``%`` and ``_``; ILIKE if ``any_case``. By default a backslash escapes."""
     if any_case:
         value, pattern = lower(value), lower(pattern)
     text = _literal_text(pattern, "LIKE with a pattern")
     if text and max(text) > _LAST_OF_JAVA:
         raise Refused("only Spark evaluates LIKE with a character that Java has in two parts")
-    if escape is None:
+    if escape is None and "\\" not in text:
         return _mapped(value, lambda found: pc.match_like(found, text), BOOLEAN)
-    regex = _like_as_regex(text, escape)
+    regex = _like_as_regex(text, "\\" if escape is None else escape)  # Arrow unescapes only some patterns
     return _mapped(value, lambda found: pc.match_substring_regex(found, regex), BOOLEAN)
 
 
