@@ -209,6 +209,14 @@ def test_what_is_left_to_spark_is_named() -> None:
         "t LIKE '%🐎'",  # Java stores it as two characters
         "CAST(NULL AS INT) % ROUND(a, -3)",  # some Spark plans evaluate the divisor, which may fail
         "ROUND(a, -3) < CAST(NULL AS INT)",
+        "TRUNC(d, 'Q') = d",  # NULL in Spark, as every unit of one letter
+        "DATE_TRUNC('M', d) = d",
+        "TRUNC(d, week) = d",  # the units in a column
+        "DATE_TRUNC(week, d) = d",
+        "d + INTERVAL 1 D = d",
+        "d + INTERVAL '1 d' = d",
+        "d + INTERVAL '- 1 day' = d",
+        "d + INTERVAL '1 day 3' = d",
         "k IN ('', NULL)",  # Spark pads '' depending on the other values
         "-n > 0",  # Spark rounds it to 34 digits
         "CAST(1 AS SMALLINT) + 1.5",  # parsed like 1S + 1.5, which has another type
@@ -217,7 +225,7 @@ def test_what_is_left_to_spark_is_named() -> None:
     ],
 )
 def test_what_only_spark_reads_is_left_to_it(text: str) -> None:
-    types = scope(a="int", b="int", c="boolean", t="string", d="date", n="decimal(38,0)", k="char(3)")
+    types = scope(a="int", b="int", c="boolean", t="string", d="date", n="decimal(38,0)", k="char(3)", week="string")
     found = compile_expression(text, types)
     assert isinstance(found, NotLocal)
 

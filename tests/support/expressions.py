@@ -318,6 +318,11 @@ FIXED: Final = [
         for put, like in ((r"\\", "LIKE"), ("%", "NOT ILIKE"))
     ],
     r"c_string LIKE ANY ('%\\%%', 'a%')",
+    *[f"trunc(c_date, '{unit}')" for unit in ("Q", "M", "Y", "D", "yy", "mon", "quarter")],
+    *[f"date_trunc('{unit}', c_ts)" for unit in ("Q", "M", "Y", "D", "H", "S", "W", "ms", "yy", "dd", "quarter")],
+    "trunc(c_date, CASE WHEN k < 5 THEN 'year' ELSE 'month' END)",
+    *[f"c_ts + INTERVAL {interval}" for interval in ("'- 1 day'", "' -1 day '", "'+2 days'", "'1day'", "-1 DAY")],
+    *[f"c_ts + INTERVAL {interval}" for interval in ("1 D", "'1' H", "'1 d'", "'1 day 3'", "'1 day x'")],
 ]
 """Expressions for which this process once had other values than Spark."""
 _READ = ["'yyyy-MM-dd'", "'dd.MM.yyyy'", "'yyyyMMdd'", "'MM/dd/yyyy HH:mm'", "'yyyy-MM-dd\\'T\\'HH:mm:ss.SSS'"]
@@ -468,7 +473,7 @@ _UNITS: Final = (
     "MILLISECONDS", "MICROSECOND",
 )  # fmt: skip
 _CUT: Final = (
-    "YEAR", "yyyy", "QUARTER", "MONTH", "mm", "WEEK", "DAY", "dd", "HOUR", "MINUTE", "SECOND", "MILLISECOND",
+    "YEAR", "yyyy", "QUARTER", "MONTH", "mm", "WEEK", "DAY", "dd", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "Q", "M",
 )  # fmt: skip
 _PARTS_OF_TEXTS: Final = ("'b'", "'ab'", "''", "' '", "'🐎'", "'.'")
 _ESCAPED: Final = ("'a!%c'", "'!%%'", "'%!_%'", "'a!%%'", "'!!%'", "'%ä%'")

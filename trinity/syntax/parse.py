@@ -37,6 +37,9 @@ _KEPT_AS_TEXT: Final = (TokenType.SHOW, TokenType.COMMAND)
 _UNAMBIGUOUS: Final = re.compile(r"'(?:[^\\]|\\[\\'])*'", re.DOTALL)
 """Pattern of a literal in which backslashes escape backslashes and quotes only, as in literals of parameters."""
 
+_INTERVAL_TEXT: Final = re.compile(r"\s*-?[0-9]+\s*[a-z]{3,}\s*", re.IGNORECASE)
+"""Pattern of the text of an interval that has one number and one unit."""
+
 
 def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
     found: exp.Expr = parser.expression(exp.Literal(this=token.text, is_string=True), token)
@@ -46,11 +49,16 @@ def _text_literal(parser: SparkParser, token: Token) -> exp.Expr:
     return found
 
 
-def _with_pattern(name: str, alone: Callable[[exp.Expr], exp.Expr]) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """Return a parser of a function that keeps its pattern, in which sqlglot would replace ``y`` by ``yyyy``."""
+def _as_named(name: str, alone: Callable[[exp.Expr], exp.Expr] | None = None) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """Return a parser of a function that keeps its arguments as written; ``alone`` makes the call with only one.
+
+    sqlglot would replace ``y`` by ``yyyy`` in a pattern, and the unit ``'Q'``, which Spark does not know, by QUARTER.
+    """
 
     def read(arguments: list[exp.Expr]) -> exp.Expr:
-        return alone(arguments[0]) if len(arguments) == 1 else exp.Anonymous(this=name, expressions=arguments)
+        if alone is not None and len(arguments) == 1:
+            return alone(arguments[0])
+        return exp.Anonymous(this=name, expressions=arguments)
 
     return read
 
@@ -72,13 +80,13 @@ class TrinitySpark(Spark):
 
         FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
             **SparkParser.FUNCTIONS,
-            "DATE_FORMAT": _with_pattern(
-                "date_format", lambda value: exp.Anonymous(this="date_format", expressions=[value])
-            ),
-            "TO_DATE": _with_pattern("to_date", lambda value: exp.TsOrDsToDate(this=value, safe=True)),
+            "DATE_FORMAT": _as_named("date_format"),
+            "DATE_TRUNC": _as_named("date_trunc"),
+            "TRUNC": _as_named("trunc"),
+            "TO_DATE": _as_named("to_date", lambda value: exp.TsOrDsToDate(this=value, safe=True)),
             # sqlglot's TIMESTAMP is TIMESTAMP_NTZ, which drops the zone in a text
-            "TIMESTAMP": _with_pattern("timestamp", lambda value: exp.cast(value, exp.DType.TIMESTAMPTZ)),
-            "TO_TIMESTAMP": _with_pattern("to_timestamp", lambda value: exp.cast(value, exp.DType.TIMESTAMPTZ)),
+            "TIMESTAMP": _as_named("timestamp", lambda value: exp.cast(value, exp.DType.TIMESTAMPTZ)),
+            "TO_TIMESTAMP": _as_named("to_timestamp", lambda value: exp.cast(value, exp.DType.TIMESTAMPTZ)),
         }
 
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[[SparkParser], exp.Expr]]] = {
@@ -116,6 +124,18 @@ class TrinitySpark(Spark):
             if found is not None and found.this is not None:
                 end = self._index - (2 if found.args.get("enforced") else 1)
                 found.this.meta[WRITTEN] = self.sql[self._tokens[first].start : self._tokens[end - 1].end + 1]
+            return found
+
+        def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+            found = super()._parse_interval_span(this, parse_function_unit)
+            last = self._prev
+            if not isinstance(found.args.get("unit"), exp.Var):
+                return found
+            if last.token_type is not TokenType.STRING:
+                found.set("unit", exp.Var(this=last.text.upper()))  # sqlglot makes DAY of D, which Spark does not know
+            elif not _INTERVAL_TEXT.fullmatch(last.text):  # sqlglot finds 1 DAY in '- 1 day' and '1 d'
+                found.set("this", exp.Literal.string(last.text))
+                found.set("unit", None)
             return found
 
         def _parse_version(self) -> exp.Version | None:

@@ -226,9 +226,6 @@ class _Compiler:
         except TypeError as error:  # the function takes another number of arguments
             raise Refused.of(tree) from error
 
-    def time_cut(self, tree: exp.Expr) -> Compiled:
-        return timestamps.cut_time(self.operand(tree.this), tree.text("unit"), self.timezone)
-
     def part(self, tree: exp.Expr) -> Compiled:
         function = _PARTS.get(tree.name.upper())
         if function is None:
@@ -381,7 +378,6 @@ _KINDS: Final[dict[type[exp.Expr], Callable[[_Compiler, exp.Expr], Compiled]]] =
     exp.Anonymous: _Compiler.named,
     exp.CurrentDate: _Compiler.present,
     exp.CurrentTimestamp: _Compiler.present,
-    exp.TimestampTrunc: _Compiler.time_cut,
     exp.Extract: _Compiler.part,
     exp.Pad: _Compiler.padded,
     exp.Escape: _Compiler.escape,

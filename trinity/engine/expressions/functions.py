@@ -80,7 +80,6 @@ FUNCTIONS: Final[Mapping[type[exp.Expr], tuple[tuple[str, ...], _Build]]] = {
     exp.IsNan: (("this",), lambda _, value: comparisons.is_nan(value)),
     exp.AddMonths: (("this", "expression"), lambda zone, value, number: timestamps.months_after(value, number, zone)),
     exp.LastDay: (("this",), lambda zone, value: dates.last_day(value, zone)),
-    exp.DateTrunc: (("this", "unit"), lambda zone, value, unit: timestamps.cut_date(value, unit, zone)),
     exp.TsOrDsToDate: (("this",), lambda zone, value: dates.as_date(value, zone)),
     exp.DateDiff: (("this", "expression"), lambda zone, end, start: dates.days_between(end, start, zone)),
     **{
@@ -104,6 +103,8 @@ NAMED: Final[Mapping[str, _Build]] = {
     "btrim": lambda _, value: texts.trimmed(value, "BOTH"),
     "octet_length": lambda _, value: texts.size_in_bytes(value),
     "date_format": lambda zone, value, pattern: time_patterns.text_of_time(value, pattern, zone),
+    "date_trunc": lambda zone, unit, value: timestamps.cut_time(value, unit, zone),
+    "trunc": lambda zone, value, unit: timestamps.cut_date(value, unit, zone),
     "to_date": lambda zone, value, pattern: time_patterns.date_of_text(value, pattern, zone),
     "to_timestamp": lambda zone, value, pattern: time_patterns.time_of_text(value, pattern, zone),
     MEAN: lambda _, total, count: arithmetic.mean(total, count),

@@ -153,16 +153,16 @@ def cut_date(value: Compiled, unit: Compiled, timezone: _Timezone) -> Compiled:
     return of_days(_DATE, first, value, timezone)
 
 
-def cut_time(value: Compiled, unit_name: str, timezone: _Timezone) -> Compiled:
+def cut_time(value: Compiled, unit: Compiled, timezone: _Timezone) -> Compiled:
     """Return DATE_TRUNC. Raises Refused for other units, and for types that are no times."""
-    unit = unit_name.upper()
+    name = _unit(unit)
     if not (value.type.is_datetime or value.type.is_text):
         raise Refused(f"only Spark cuts {value.type}")
     value, zone = cast(value, _TIMESTAMP, timezone), normal_zone(timezone())
-    first = _FIRST_DAYS.get(unit)
-    micros = _MICROS.get({"DD": "DAY"}.get(unit, unit))
+    first = _FIRST_DAYS.get(name)
+    micros = _MICROS.get({"DD": "DAY"}.get(name, name))
     if first is None and micros is None:
-        raise Refused(f"only Spark cuts timestamps to {unit_name}")
+        raise Refused(f"only Spark cuts timestamps to '{name}'")
 
     def kernel(found: pa.Array) -> pa.Array:
         if first is not None:
