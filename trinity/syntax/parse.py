@@ -37,7 +37,7 @@ _KEPT_AS_TEXT: Final = (TokenType.SHOW, TokenType.COMMAND)
 _UNAMBIGUOUS: Final = re.compile(r"'(?:[^\\]|\\[\\'])*'", re.DOTALL)
 """Pattern of a literal in which backslashes escape backslashes and quotes only, as in literals of parameters."""
 
-_INTERVAL_TEXT: Final = re.compile(r"\s*-?[0-9]+\s*[a-z]{3,}\s*", re.IGNORECASE)
+_INTERVAL_TEXT: Final = re.compile(r"\s*-?[0-9]+\s+[a-z]{3,}\s*", re.IGNORECASE)
 """Pattern of the text of an interval that has one number and one unit."""
 
 
@@ -133,7 +133,7 @@ class TrinitySpark(Spark):
                 return found
             if last.token_type is not TokenType.STRING:
                 found.set("unit", exp.Var(this=last.text.upper()))  # sqlglot makes DAY of D, which Spark does not know
-            elif not _INTERVAL_TEXT.fullmatch(last.text):  # sqlglot finds 1 DAY in '- 1 day' and '1 d'
+            elif not _INTERVAL_TEXT.fullmatch(last.text):  # sqlglot finds 1 DAY in '- 1 day', '1day' and '1 d'
                 found.set("this", exp.Literal.string(last.text))
                 found.set("unit", None)
             return found
