@@ -18,6 +18,8 @@ EXPRESSIONS = [
     # numbers in place of texts
     "s = lpad(s, 5, 0)", "s = replace(s, 1, 2)", "s = regexp_replace(s, '1', 2)", "s = split_part(s, 1, 1)",
     "k = instr(s, 1)", "s = if(s LIKE 1, 'x', 'y')", "s = if(startswith(s, 1), 'x', 'y')",
+    # || and + are of one level in Spark
+    "s = '4' || 1 + 2", "s = s || d - k", "s = s || 'x' || k - 1 || 'y'",
     "s = if(s LIKE 'x%' ESCAPE '', 'x', 'y')", "s = if(NULL <=> NULL, 'x', 'y')",
 ]  # fmt: skip
 
@@ -43,6 +45,8 @@ def test_expressions(with_table: Session) -> None:
     for text in EXPRESSIONS:
         with refused("NOT_SUPPORTED", "Spark"):
             with_table.sql(f"UPDATE t SET {text}")
+    with refused("NOT_SUPPORTED", "'1 + 2' is an operand of || without parentheses"):
+        with_table.sql("MERGE INTO t USING t AS o ON t.k = o.k WHEN MATCHED THEN UPDATE SET s = '4' || 1 + 2")
     with_table.sql("UPDATE t SET d = 1.7976931348623157e308, s = lpad(s, 5, '0') WHERE k = 1")
     with_table.sql("UPDATE t SET d = 3.4028234e38F WHERE k = 2")
     rows = sorted(map(tuple, with_table.sql("SELECT * FROM t").fetchall()))

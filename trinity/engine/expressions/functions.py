@@ -117,6 +117,9 @@ def arguments(tree: exp.Expr, names: tuple[str, ...], compiled: Callable[[exp.Ex
     """Compile the operands of a function, in the order of ``names``. Raises Refused for missing and other arguments."""
     if isinstance(tree, exp.Concat) and not tree.args.get("safe"):
         raise Refused("only Spark reads texts side by side as one")
+    if isinstance(tree, exp.DPipe) and isinstance(tree.expression, exp.Add | exp.Sub):
+        # Spark's || + and - are of one level: it joins before it adds, where sqlglot adds first
+        raise Refused(f"'{tree.expression.sql(dialect='spark')}' is an operand of || without parentheses")
     given = {name: value for name, value in tree.args.items() if value not in (None, []) and name not in _IGNORED}
     found = list[Any]()
     for name in names:
