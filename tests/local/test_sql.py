@@ -207,6 +207,13 @@ def test_explain_names_the_executor(local: Session, bought: str) -> None:
         ("SELECT count(* EXCEPT (id)) AS c FROM {t}", "NOT_SUPPORTED", "only Spark evaluates"),
         ("SELECT count(DISTINCT *) FILTER (WHERE id > 1) AS c FROM {t}", "NOT_SUPPORTED", "only Spark evaluates"),
         ("SELECT count(* EXCEPT (id)) FILTER (WHERE id > 1) AS c FROM {t}", "NOT_SUPPORTED", "only Spark evaluates"),
+        ("SELECT bool_or(id) AS b FROM {t}", "NOT_SUPPORTED", "a condition of int"),
+        ("SELECT every(id > 1, who) AS b FROM {t}", "NOT_SUPPORTED", "only Spark evaluates"),
+        *[
+            (f"SELECT {name}(who) {over} AS b FROM {{t}}", "NOT_SUPPORTED", "a condition of string")
+            for name in ("bool_or", "some", "bool_and", "every")
+            for over in ("", "OVER (PARTITION BY id)")
+        ],
         ("SELECT count(t.*) AS c FROM {t} AS t", "NOT_SUPPORTED", "column of its own"),
         ("SELECT explode(array(n)) + 1 AS e FROM {t}", "NOT_SUPPORTED", "only Spark evaluates 'EXPLODE"),
         ("SELECT explode(array(n)), explode(array(n)) FROM {t}", "NOT_SUPPORTED", "by more than one function"),

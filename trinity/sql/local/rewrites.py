@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from trinity.engine.expressions import MEAN, Refused
+from trinity.engine.expressions import BOOLEAN, MEAN, Refused
 from trinity.spi import DataType
 
 EXACT_SUM: Final = "trinity_of_whole_numbers"
@@ -23,8 +23,13 @@ def simpler(tree: exp.Expr, type_of: Callable[[exp.Expr], DataType]) -> exp.Expr
     """Replace aggregate functions that can be computed from count, sum, min and max.
 
     Raises:
-        Refused: for an average of a type that only Spark computes.
+        Refused: for an average of a type that only Spark computes, and for a condition that is not BOOLEAN.
     """
+
+    def extreme(function: type[exp.AggFunc], condition: exp.Expr) -> exp.Expr:
+        if (kind := type_of(condition)) != BOOLEAN:
+            raise Refused(f"only Spark takes a condition of {kind}")
+        return function(this=condition.copy())
 
     def replaced(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Window):
@@ -34,9 +39,9 @@ def simpler(tree: exp.Expr, type_of: Callable[[exp.Expr], DataType]) -> exp.Expr
         if isinstance(node, exp.CountIf):
             return exp.Count(this=_where(node.this, exp.Literal.number(1)))
         if isinstance(node, exp.LogicalOr | exp.LogicalAnd):
-            return exp.Max(this=node.this.copy()) if isinstance(node, exp.LogicalOr) else exp.Min(this=node.this.copy())
+            return extreme(exp.Max if isinstance(node, exp.LogicalOr) else exp.Min, node.this)
         if isinstance(node, exp.Anonymous) and len(node.expressions) == 1 and node.name.lower() in _EXTREMES:
-            return _EXTREMES[node.name.lower()](this=node.expressions[0].copy())
+            return extreme(_EXTREMES[node.name.lower()], node.expressions[0])
         return _average(node.this, type_of(node.this)) if isinstance(node, exp.Avg) else node
 
     return tree.copy().transform(replaced)
