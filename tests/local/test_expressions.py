@@ -139,6 +139,13 @@ def test_a_backslash_escapes_in_like() -> None:
             assert isinstance(compile_expression(f"t {like} '{pattern}'", types), NotLocal)
 
 
+def test_the_next_whole_number_of_one_has_its_type() -> None:
+    for function in ("floor", "ceil"):
+        found = compile_expression(f"{function}(n)", scope(n="decimal(5,0)"))
+        assert isinstance(found, Compiled)
+        assert str(found.type) == "decimal(5,0)"
+
+
 def test_matches_are_replaced_and_extracted() -> None:
     rows, types = {"t": pa.array(["ab-12\n", "7-x", "", None, "a \x0b b"])}, scope(t="string")
     assert values(r"regexp_replace(t, '(\\w)-(\\w)', '$2_$1')", rows, types) == ["a1_b2\n", "x_7", "", None, "a \x0b b"]
@@ -215,6 +222,7 @@ def test_what_is_left_to_spark_is_named() -> None:
         "DATE_TRUNC(week, d) = d",
         "d + INTERVAL 1 D = d",
         "d + INTERVAL '1 d' = d",
+        "d + INTERVAL '1day' = d",
         "d + INTERVAL '- 1 day' = d",
         "d + INTERVAL '1 day 3' = d",
         "k IN ('', NULL)",  # Spark pads '' depending on the other values

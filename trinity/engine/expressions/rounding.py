@@ -126,6 +126,8 @@ def _whole_number(
     if value.type.name != "decimal":
         raise Refused(f"only Spark makes a whole number of {value.type}")
     precision, scale = value.type.arguments
+    if scale == 0:
+        return value
     kind = DataType("decimal", (min(precision - scale + 1, MOST_DIGITS), 0))
     return of_rows(kind, lambda found: decimals_of(of_units(units_of(found), 10**scale), kind), value, may_fail=True)
 
