@@ -298,6 +298,13 @@ def test_time_travel_clauses_know_their_place() -> None:
     assert clauses == {"FOR SYSTEM_VERSION AS OF 3", "TIMESTAMP AS OF now() - INTERVAL 1 DAY"}
 
 
+@pytest.mark.parametrize("dialect", ["trino", "postgres", "duckdb"])
+def test_a_sum_behind_a_join_of_texts_has_parentheses_in_spark(dialect: str) -> None:
+    """Spark's || and + are of one level, from left to right; other dialects add first."""
+    text = "SELECT '4' || 1 + 2 || (3 - 1) AS a, 1 + 2 || 'x' AS b"
+    assert parse(text, dialect).to_spark().text == "SELECT '4' || (1 + 2) || (3 - 1) AS a, 1 + 2 || 'x' AS b"
+
+
 def test_with_queries_of_one_name_stay_where_they_are() -> None:
     text = "SELECT (WITH c AS (SELECT 1 AS y) SELECT y FROM c), (WITH c AS (SELECT 2 AS y) SELECT y FROM c)"
     assert parse(text, "trino").to_spark().text == text

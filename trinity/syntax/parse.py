@@ -198,6 +198,10 @@ class Statement:
 
 def spark_text(tree: exp.Expr, dialect: str) -> str:
     """Return the text of a tree in Spark's dialect. Raises NOT_SUPPORTED if Spark has no counterpart."""
+    if dialect != "spark" and any(map(_adds_first, tree.find_all(exp.DPipe))):
+        tree = tree.copy()
+        for node in filter(_adds_first, list(tree.find_all(exp.DPipe))):
+            node.set("expression", exp.paren(node.expression))
     try:
         return str(tree.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE))
     except UnsupportedError as error:
@@ -205,6 +209,11 @@ def spark_text(tree: exp.Expr, dialect: str) -> str:
             "NOT_SUPPORTED",
             f"This {dialect} statement has no counterpart in Spark: {error}. Write that part in Spark's SQL.",
         ) from error
+
+
+def _adds_first(node: exp.Expr) -> bool:
+    """Return True for ``a || b + c``, in which all dialects but Spark add first: Spark goes from left to right."""
+    return isinstance(node.expression, exp.Add | exp.Sub)
 
 
 def _dialect(name: str) -> Dialect:
