@@ -93,6 +93,11 @@ def test_a_text_becomes_an_instant() -> None:
         assert isinstance(compile_expression(f"{function}(s, s, s)", types), NotLocal)
 
 
+def test_dates_that_are_all_null_are_formatted() -> None:
+    rows = {"d": pa.array([None, None], pa.date32())}
+    assert values("date_format(d, 'E, dd MMM yyyy HH:mm:ss.SSSSSS')", rows, scope(d="date")) == [None, None]
+
+
 def test_cases_of_letters() -> None:
     rows, types = {"t": pa.array(["straße ΑΣ", "abc", None, "ǰ", "\U00010d70"])}, scope(t="string")
     assert values("UPPER(t)", rows, types) == ["STRASSE ΑΣ", "ABC", None, "J\u030c", "\U00010d50"]

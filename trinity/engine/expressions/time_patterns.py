@@ -94,9 +94,8 @@ def _written(letter: str, micros: Numbers) -> pa.Array:
         return pa.array(_WORDS["MMM"]).take(pa.array(parts(days)[1] - 1))
     if letter == "yyyy":
         years, indexes = np.unique(parts(days)[0], return_inverse=True)
-        return pa.array([f"{'-' * (y < 0) or '+' * (y > 9999)}{abs(y):04d}" for y in years.tolist()]).take(
-            pa.array(indexes)
-        )
+        texts = [f"{'-' * (y < 0) or '+' * (y > 9999)}{abs(y):04d}" for y in years.tolist()]
+        return pa.array(texts, pa.string()).take(pa.array(indexes))
     if letter == "SSSSSS":
         return pc.utf8_lpad(pa.array(rest % 1_000_000).cast(pa.string()), 6, "0")
     size = _SIZES[letter]
