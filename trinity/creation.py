@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from trinity.target import Target
 
 _ATTEMPTS: Final = 20
-"""How often CREATE is attempted while a name is taken, and no table is found under it: others drop it each time."""
+"""How often CREATE is attempted while others create and drop the table, or the name is that of something else."""
 
 _T = TypeVar("_T")
-_Found = TypeVar("_Found")
+_Found = TypeVar("_Found", bound="Target")
 _Made = TypeVar("_Made", bound="Target")
 
 
@@ -38,28 +38,37 @@ def get_or_create(
     Raises:
         TrinityError: TABLE_ALREADY_EXISTS; and as ``make``.
     """
-    if found is not None and not if_not_exists:
-        raise table_taken(str(name))
-    for attempt in range(_ATTEMPTS):
+    for _ in range(_ATTEMPTS - 1):
+        if found is not None and not if_not_exists:
+            raise table_taken(str(name))
         if found is not None:
             return found
         try:
             return make()
         except TrinityError as error:
-            last = attempt == _ATTEMPTS - 1
-            if error.code != "TABLE_ALREADY_EXISTS" or not if_not_exists or last:
+            if error.code != "TABLE_ALREADY_EXISTS" or not if_not_exists:
                 raise
         found = find()  # None if the table was dropped since: then try again
-    raise table_taken(str(name))
+    return make() if found is None else found
+
+
+class _TakenAway(TrinityError):
+    """The error of a table that another session dropped or replaced before it had its first rows."""
 
 
 def create_or_replace(
-    find: Callable[[], _Found | None], make: Callable[[], _T], replace: Callable[[_Found], _T], *, repeatable: bool
+    found: _Found | None,
+    find: Callable[[], _Found | None],
+    make: Callable[[], _T],
+    replace: Callable[[_Found], _T],
+    *,
+    repeatable: bool,
 ) -> _T:
     """Replace a table, or create it if there is none; the other one if concurrent calls create or drop it meanwhile.
 
     Args:
-        find: looks the table up.
+        found: the table; None if there is none.
+        find: looks the table up again.
         make: creates it.
         replace: replaces it.
         repeatable: False if ``make`` and ``replace`` read rows that can be read once. They are then not called again
@@ -68,21 +77,24 @@ def create_or_replace(
     Raises:
         TrinityError: as ``make`` and ``replace``.
     """
-    found = find()
-    while True:
+    for _ in range(_ATTEMPTS - 1):
         try:
             return make() if found is None else replace(found)
         except TrinityError as error:
-            now = find()
-            if found is not None:  # otherwise the error may be about a table that a query reads
-                again = repeatable and error.code == "TABLE_NOT_FOUND" and now is None
-            elif error.code == "TABLE_ALREADY_EXISTS":
-                again = now is not None
+            if found is None:
+                again = error.code == "TABLE_ALREADY_EXISTS" or (repeatable and isinstance(error, _TakenAway))
             else:
-                again = repeatable and error.code == "TRANSACTION_CONFLICT"
+                again = repeatable and error.code == "TABLE_NOT_FOUND"
             if not again:
                 raise
-            found = now
+            was = found
+            try:
+                found = find()
+            except TrinityError:
+                raise error from None
+            if was is not None and found is not None and found.location == was.location:
+                raise  # TABLE_NOT_FOUND is about a table that the query reads
+    return make() if found is None else replace(found)
 
 
 def create_exclusively(
@@ -117,7 +129,7 @@ def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     """Insert the first rows into a new table. If that fails, drop the table, unless the rows may have been committed.
 
     The table is pinned to its id: another table that took its name since is neither filled nor dropped. Nor is one that
-    another session has put in its place by CREATE OR REPLACE.
+    another session had put in its place, by CREATE OR REPLACE, when the rows were refused.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT where another session dropped or replaced the table; as ``fill``.
@@ -125,8 +137,8 @@ def insert_first_rows(made: _Made, fill: Callable[[_Made], _T]) -> _T:
     try:
         return fill(made)
     except TrinityError as error:
-        if _is_taken_away(made):
-            raise TrinityError(
+        if error.code != "COMMIT_STATE_UNKNOWN" and _is_taken_away(made):
+            raise _TakenAway(
                 "TRANSACTION_CONFLICT",
                 f"Table '{made.name}' was dropped or replaced by another session before it had its first rows; run the "
                 "statement again.",

@@ -469,11 +469,15 @@ class Session:
 
         For Trinity's own modules.
         """
+        from trinity.external.tables import registered_only
+
         metadata = self.connector(name.catalog).metadata
         schemas = metadata.list_schemas()
         if name.schema not in schemas:
             return _schema_missing(name, schemas)
         known = self.list_tables(name.catalog, name.schema)
+        if name.table in known:
+            return registered_only(name)
         there = f"The schema has: {', '.join(known)}." if known else self._why_empty(name.catalog)
         return TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist.{nearest(name.table, known)} {there}")
 
@@ -571,7 +575,7 @@ class Session:
 
         found = self._named(full)
         if replace:
-            return create_or_replace(lambda: self.find_table(full), make, put_in_place_of, repeatable=False)
+            return create_or_replace(found, lambda: self.find_table(full), make, put_in_place_of, repeatable=False)
         return get_or_create(full, found, make, lambda: self.find_table(full), if_not_exists=if_not_exists)
 
     def create_like(

@@ -82,6 +82,7 @@ def test_a_dropped_table_leaves_a_folder_that_it_shares(session: Session, others
     theirs = others.create_table(("s", "t"), THEIRS.schema)
     theirs.append(THEIRS)
     assert session.table("lake.s.t").location == location
+    session.table("lake.s.renamed").vacuum(retain="0 seconds")
     session.drop_table("lake.s.renamed")
     assert others.load_table(("s", "t")).scan().to_arrow()["b"].to_pylist() == ["x"]
     session.create_table("lake.s.alone", MINE)

@@ -67,13 +67,9 @@ class ExternalTables:
         def check(registered: list[str]) -> None:
             if name.table not in registered:
                 return
-            registration = self._registration(name)  # None for one that is under way
+            registration = self._registration(name)  # None if it was forgotten since
             if registration is not None and self._open(name, registration) is None:
-                raise TrinityError(
-                    "TABLE_NOT_FOUND",
-                    f"Table '{name}' is registered, and catalog '{name.catalog}' has it no longer. DROP TABLE forgets "
-                    "the registration; then the name is free.",
-                )
+                raise registered_only(name)
             raise table_taken(str(name))
 
         registry = self._registry(name.catalog)
@@ -192,6 +188,15 @@ class ExternalTables:
     def _registry(self, catalog: str) -> Registry | None:
         warehouse = self._warehouse or self._catalogs.warehouse(catalog)
         return Registry(warehouse) if warehouse else None
+
+
+def registered_only(name: TableName) -> TrinityError:
+    """Return the error for a registered table that another engine has dropped."""
+    return TrinityError(
+        "TABLE_NOT_FOUND",
+        f"Table '{name}' is registered, and catalog '{name.catalog}' has it no longer. DROP TABLE forgets the "
+        "registration; then the name is free.",
+    )
 
 
 class _Metadata(SingleTable):

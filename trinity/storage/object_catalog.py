@@ -124,7 +124,9 @@ class ObjectCatalog:
     def sweep(self, schema: str, older_than_ms: int) -> list[Entry]:
         folders = [folder_name(schema)]
         if schema == DEFAULT_SCHEMA:  # it is always there, so its sweep also removes what dropped schemas have left
-            folders += [name for name, history in self._schemas.history().items() if history[-1] is None]
+            there = {*ObjectStore(self.root).names()}
+            dropped = (name for name, history in self._schemas.history().items() if history[-1] is None)
+            folders += [name for name in dropped if name in there]
         swept = (sweep_dropped(self.root, name, self._tables, older_than_ms, self._metadata) for name in folders)
         return list(chain.from_iterable(swept))
 

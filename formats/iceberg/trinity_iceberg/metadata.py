@@ -107,8 +107,9 @@ class IcebergMetadata(TableCommits):
             transaction = self._staged(definition, None)
             chosen = Location.of(transaction.table_metadata.location)
             if self._names.is_occupied(chosen):
-                transaction = self._staged(definition, chosen.parent.join(own_folder(name)))
-            return self._created(definition, transaction, None)
+                location = chosen.parent.join(own_folder(name))
+                transaction = self._staged(definition, location)
+            return self._created(definition, transaction, location)
         if not location.on_disk:
             return self._created(definition, self._staged(definition, location), location)
         make_folder(location.parent)  # the schema's folder, which its first table makes, so that it can be locked
@@ -197,7 +198,12 @@ class IcebergMetadata(TableCommits):
         return version_of(next(iter(lineage(self._load(table).metadata)), None))
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
-        """Delete the files that no readable version needs, and return the deleted data files and sidecar files."""
+        """Delete the files that no readable version needs, and return the deleted data files and sidecar files.
+
+        In a folder that another table shares nothing is deleted.
+        """
+        if self._names.is_shared(table, Location.of(table.location)):
+            return []
         needed = self._using(table, lambda newest: self._snapshots.referenced(table, newest.loaded))
         store = ObjectStore(table.location)
         gone = [

@@ -32,6 +32,7 @@ from trinity.errors import TrinityError
 from trinity.spi import TableHandle
 from trinity.storage import Location, ObjectStore, no_table, table_taken
 from trinity.storage.folder_names import (
+    OWN_FOLDER,
     escaped,
     folder_name,
     no_schema,
@@ -48,6 +49,8 @@ from trinity_iceberg.metadata_files import METADATA, metadata_file_names, read_m
 from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 from trinity_iceberg.trouble import catalog_errors, may_be_under_way, of_another_kind
 
+_MOST_READ: Final = 1000
+"""Maximum number of metadata files that a DROP reads; a folder with more of unknown tables stays."""
 _SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
 
 
@@ -284,7 +287,7 @@ class CatalogNames:
         """
         folder = Location.of(table.location)
         placed = self._warehouse is None or folder.parent.parent == self._warehouse
-        placed = placed and not self._is_shared(table, folder)
+        placed = placed and not self.is_shared(table, folder)
         objects = () if folder.on_disk or not placed else _objects_of(folder)
         # the locks keep others from making a table in the folder before it is moved, and from committing to the table
         with folder_lock(str(folder.parent), alone=True), folder_lock(table.location, alone=True):
@@ -299,20 +302,26 @@ class CatalogNames:
         if placed and folder.on_disk:
             empty_trash(folder.parent)
 
-    def _is_shared(self, table: TableHandle, folder: Location) -> bool:
-        """Return whether a table's folder also holds metadata of another one, which got its place by a renaming.
+    def is_shared(self, table: TableHandle, folder: Location) -> bool:
+        """Return whether a table's folder may also hold another table, which got its place by a renaming.
 
-        A catalog in a database need not be asked: :meth:`_holds_table` tells it once the table is dropped.
+        A catalog in a database need not be asked: :meth:`_holds_table` knows it. In other catalogs the ids in metadata
+        files tell it; those of a table that another engine dropped count, too.
         """
-        if isinstance(self._iceberg, SqlCatalog):
+        if isinstance(self._iceberg, SqlCatalog) or OWN_FOLDER.fullmatch(folder.name):
             return False
-        with contextlib.suppress(NoSuchTableError, TrinityError), catalog_errors(self._catalog):
-            own = load_table(self._iceberg, identifier_of(table.schema, table.table))
+        try:
+            with catalog_errors(self._catalog):
+                own = load_table(self._iceberg, identifier_of(table.schema, table.table))
             known = {own.metadata_location, *(entry.metadata_file for entry in own.metadata.metadata_log)}
             further = {*metadata_file_names(ObjectStore(folder))} - {Location.of(path).name for path in known}
             files = (str(folder.join(METADATA).join(name)) for name in further)
-            return any(read_metadata(file).table_uuid != own.metadata.table_uuid for file in files)
-        return False
+            id_ = own.metadata.table_uuid
+            return len(further) > _MOST_READ or any(read_metadata(file).table_uuid != id_ for file in files)
+        except NoSuchTableError:
+            return False
+        except TrinityError:  # a file that another table's engine has just removed, or a damaged one
+            return True
 
     def _holds_table(self, folder: Location) -> bool:
         """Return whether a table of the catalog has its metadata in a folder; only a catalog in a database can tell."""

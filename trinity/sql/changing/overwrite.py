@@ -71,7 +71,10 @@ def overwrite(
         TrinityError: NOT_SUPPORTED for a keyed table; CONSTRAINT_VIOLATION for a new row that does not meet the
             condition of REPLACE WHERE; as a MERGE.
     """
-    if table.definition.keyed:
+    definition = table.definition
+    if check is not None:
+        check(definition)
+    if definition.keyed:
         raise TrinityError(
             "NOT_SUPPORTED",
             f"Table '{table.name}' has a key, by which INSERT INTO replaces rows; to have only the new rows, TRUNCATE "

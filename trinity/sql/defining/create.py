@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -18,7 +18,7 @@ from trinity.engine.changing.statement import rerun
 from trinity.engine.changing.whole_table import replace_table, truncate
 from trinity.engine.executes import execute
 from trinity.errors import TrinityError
-from trinity.merge.properties import is_own_property
+from trinity.merge.properties import commit_timeout_s, is_own_property
 from trinity.spark.settings import check_late_settings
 from trinity.spi import Column, TableDefinition, parse_type
 from trinity.sql.changing.overwrite import Overwrite, overwrite
@@ -30,6 +30,7 @@ from trinity.sql.parsing.properties import Options, read_options
 from trinity.sql.queries.query import run_query, run_text
 from trinity.sql.queries.references import resolve
 from trinity.sql.queries.results import Rows, counts, no_rows
+from trinity.storage.commits import statement_retries
 from trinity.syntax.parse import Statement, parse
 from trinity.syntax.quoting import quoted
 from trinity.syntax.reader import Piece, Reader
@@ -90,8 +91,8 @@ def create_table(session: Session, statement: Statement) -> Rows:
         session.create_table(name, columns, **defined, if_not_exists=exists)
         return no_rows()
 
-    definition = session.checked_definition(name, columns, **defined)
-    return _create_or_replace(session, create, name, make, Replacement(lambda _: definition))
+    wanted = Replacement(lambda _: session.checked_definition(name, columns, **defined))
+    return _create_or_replace(session, create, name, make, wanted)
 
 
 class _TableClauses(TypedDict):
@@ -109,9 +110,11 @@ def _create_or_replace(
     """Create a table by ``make``; if the statement says OR REPLACE, replace the table that is there."""
     if not create.args.get("replace"):
         return make()
-    return create_or_replace(
-        lambda: session.find_table(name), make, lambda table: replace(session, table, wanted), repeatable=True
-    )
+
+    def find() -> Table | None:
+        return session.find_table(name)
+
+    return create_or_replace(find(), find, make, lambda table: replace(session, table, wanted), repeatable=True)
 
 
 def _create_like(session: Session, create: exp.Create, name: TableName, like: exp.LikeProperty) -> Rows:
@@ -354,12 +357,18 @@ def replace(session: Session, table: Table, wanted: Replacement) -> Rows:
             truncate(table, seen=seen)
         return counts(inserted=inserted) if wanted.rows else no_rows()
 
-    while True:
-        found = rerun(table, attempt)
-        if not isinstance(found, TableDefinition):
-            return found
-        with suppress(_Redefined):
-            return _overwrite(session, table, wanted, found)
+    with statement_retries() as retries:
+        while True:
+            found = rerun(table, attempt)
+            if not isinstance(found, TableDefinition):
+                return found
+            try:
+                return _overwrite(session, table, wanted, found)
+            except _Redefined as error:
+                if not retries.pause(commit_timeout_s(found.properties)):
+                    raise TrinityError(
+                        "TRANSACTION_CONFLICT", f"Others kept changing the columns of '{table.name}'; run it again."
+                    ) from error
 
 
 def _overwrite(session: Session, table: Table, wanted: Replacement, definition: TableDefinition) -> Rows:
