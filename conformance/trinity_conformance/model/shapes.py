@@ -107,10 +107,6 @@ class Shape:
             return None
         return self.functions.get(name, self.default_function)
 
-    def option_of(self, name: str, option: str, default: str = "") -> str:
-        """Return an option of a column's function."""
-        return self.function_options.get(name, {}).get(option, default)
-
     def without_races(self) -> Shape:
         """Return a table on which no commit is retried for a race: one process writes, so that there is none."""
         return replace(self, properties={**self.properties, "commit.retry.timeout": "0 seconds"})
