@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.interleavings import ACTIONS, interleave
 from tests.support.refusals import refused
 from trinity import Column, Session
 from trinity_conformance import connectors
-from trinity_conformance.playing.interleavings import ACTIONS, interleave
 
 KINDS = {"keyed": True, "plain": False}
 PAIRS = list(product(ACTIONS, ACTIONS))

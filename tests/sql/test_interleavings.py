@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trinity
+from tests.support.interleavings import ACTIONS, cheap, interleave
 from trinity import Session
 from trinity_conformance import connectors
-from trinity_conformance.playing.interleavings import ACTIONS, cheap, interleave
 
 FULL = pytest.mark.full
 KINDS = {"keyed": True, "plain": False}
