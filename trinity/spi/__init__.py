@@ -64,6 +64,7 @@ from trinity.spi.schema import (
     Column,
     NewerMetadata,
     TableDefinition,
+    storage_schema,
     stored_field,
 )
 from trinity.spi.schema import name_in_file as name_in_file
@@ -112,6 +113,7 @@ __all__ = [
     "parse_partition",
     "parse_given_type",
     "parse_type",
+    "storage_schema",
     "stored_field",
     "type_text",
     # files

@@ -109,6 +109,14 @@ def stored_field(column: Column, kind: pa.DataType) -> pa.Field:
     return pa.field(column.name, kind, metadata=named)
 
 
+def storage_schema(definition: TableDefinition) -> pa.Schema:
+    """Return a table's storage schema in a format that has all types of Trinity and goes by names in data files.
+
+    All fields are nullable: the engine checks NOT NULL when it writes.
+    """
+    return pa.schema([stored_field(column, column.to_arrow().type) for column in definition.columns])
+
+
 def name_in_file(field: pa.Field) -> str:
     """Return the name that a field of a storage schema has in files."""
     stored = (field.metadata or {}).get(STORED_NAME)

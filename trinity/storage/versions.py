@@ -30,7 +30,7 @@ from trinity.spi import (
     TableHandle,
     Tier,
     WriteTarget,
-    stored_field,
+    storage_schema,
     version_at,
 )
 from trinity.storage.commits import (
@@ -228,7 +228,7 @@ class VersionedMetadata(TableCommits):
 
         All fields are nullable: the engine checks NOT NULL when it writes.
         """
-        return pa.schema([stored_field(c, c.to_arrow().type) for c in definition.columns])
+        return storage_schema(definition)
 
     def load_version(self, table: TableHandle) -> TableVersion:
         """Return the handle's version, or the newest. Raises INVALID_ARGUMENTS for one that cannot be read (L10)."""

@@ -25,6 +25,7 @@ from trinity.spi import (
     SplitSource,
     TableDefinition,
     TableHandle,
+    storage_schema,
 )
 from trinity.storage import Attempt, Change, FileChange, Location, ObjectStore, commit_change, on_newest, write_target
 from trinity.storage.file_schema import with_partition_values
@@ -36,7 +37,6 @@ from trinity.syntax.quoting import quoted
 from trinity_parquet.arrival import Mark
 from trinity_parquet.claims import STAGING
 from trinity_parquet.folder import Folder, Listing
-from trinity_parquet.schema import storage_schema
 from trinity_parquet.sink import FolderTarget
 
 if TYPE_CHECKING:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-import pyarrow as pa
-
 from trinity.clock import now_ms
 from trinity.errors import TrinityError
 from trinity.spi import HistoryEntry, TableDefinition, TableHandle
@@ -25,7 +23,6 @@ from trinity.storage import (
 from trinity.storage.commits import COMMIT_TIMEOUT_S, checkpoint_step
 from trinity_parquet.commit import delete_log, put_manifest, write_checkpoint, write_hint
 from trinity_parquet.manifest import Manifest, begins, manifest_name, read_json
-from trinity_parquet.schema import storage_schema
 from trinity_parquet.snapshot import Snapshots, is_table
 
 _LOGS: Final = {"_delta_log": ".json", "metadata": ".metadata.json"}
@@ -58,9 +55,6 @@ class ParquetMetadata(FolderMetadata, VersionedMetadata):
         return is_table(Location.of(table.location))
 
     # -- versions ---------------------------------------------------------------------------------------
-
-    def storage_schema(self, definition: TableDefinition) -> pa.Schema:
-        return storage_schema(definition)
 
     def newest_version(self, table: TableHandle) -> int:
         return self._snapshots.newest(table)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import pyarrow as pa
-
 from ledger_trinity.attempt import LedgerAttempt
 from ledger_trinity.database import Database
 from trinity.errors import TrinityError
@@ -19,7 +17,7 @@ from trinity.spi import (
     SplitSource,
     TableDefinition,
     TableHandle,
-    stored_field,
+    storage_schema,
 )
 from trinity.storage import (
     Entry,
@@ -136,7 +134,7 @@ class LedgerMetadata(TableCommits):
 
     def get_splits(self, table: TableHandle) -> SplitSource:
         _, at = self._load(table)
-        return at.splits(_storage(at.definition))
+        return at.splits(storage_schema(at.definition))
 
     def history(self, table: TableHandle) -> list[HistoryEntry]:
         return self._database.history(self._here(table)[1])
@@ -146,7 +144,7 @@ class LedgerMetadata(TableCommits):
     def begin_insert(self, table: TableHandle, after: TableDefinition | None = None) -> InsertTableHandle:
         here, at = self._load(table)
         definition = after or at.definition
-        target = write_target(here.location, definition, _storage(definition))
+        target = write_target(here.location, definition, storage_schema(definition))
         return InsertTableHandle(here.pinned(at.number, at.definition.id), definition, target)
 
     def begin_insert_after(self, table: TableHandle, after: TableDefinition) -> InsertTableHandle:
@@ -179,8 +177,3 @@ class LedgerMetadata(TableCommits):
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         here, table_id = self._here(table)
         return delete_orphans(ObjectStore(here.location), self._database.needed(table_id), older_than_ms)
-
-
-def _storage(definition: TableDefinition) -> pa.Schema:
-    """Return the schema of the files: Trinity's types, under the stored names."""
-    return pa.schema([stored_field(column, column.to_arrow().type) for column in definition.columns])
