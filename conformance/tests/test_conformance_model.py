@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,14 @@ from trinity_conformance.mutants.effects import DML_MUTANTS
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
-from trinity_conformance.mutants.selftest import self_test, trial
+from trinity_conformance.mutants.selftest import self_test
 from trinity_conformance.mutants.tables import MUTANTS, ModelSubject, TieToEarlier
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.refusals import REFUSALS
-from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.runner import failure_of, play
 from trinity_conformance.playing.traces import Alter, Compact, Delete, History, Log, Read, Reopen, Upsert
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 from trinity_conformance.suite.checks import CHECKS, check_of
@@ -236,7 +237,8 @@ def test_a_failure_shows_the_rows_the_steps_and_the_replay_line() -> None:
     assert "read     id=1, ts=5, deleted=None, v=1" in text
     assert "CREATE TABLE t" in text
     assert f"trinity-conformance replay {history.id}" in text
-    small = shrink(caught.value, lambda h: trial(TieToEarlier, h), ShrinkBudget(math.inf, 100)).history
+    trial = partial(failure_of, ModelSubject(TieToEarlier))
+    small = shrink(caught.value, trial, ShrinkBudget(math.inf, 100)).history
     assert small is not None
     assert [s.op for s in small.steps] == ["upsert"]
 

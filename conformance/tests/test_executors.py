@@ -22,7 +22,7 @@ from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.observations import Tally
-from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.runner import failure_of, play
 from trinity_conformance.playing.traces import Compact, Executor, History, Upsert
 from trinity_conformance.playing.words import story
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
@@ -57,11 +57,7 @@ def turns() -> History:
 
 
 def trial(history: History) -> NonConformance | None:
-    try:
-        play(Forgetful(), history, every_step=True)
-    except NonConformance as failure:
-        return failure
-    return None
+    return failure_of(Forgetful(), history)
 
 
 def test_a_trace_keeps_who_executes_each_step(turns: History, tmp_path: Path) -> None:

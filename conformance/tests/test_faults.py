@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,7 @@ from trinity_conformance.mutants.stored import STORED, StoredMetadata
 from trinity_conformance.playing import traces
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.every_fault import every_fault
+from trinity_conformance.playing.runner import failure_of
 from trinity_conformance.playing.subject import TrinitySubject
 from trinity_conformance.playing.traces import FAULTS, Compact, Delete, Fault, History, Read, Upsert, Vacuum
 from trinity_conformance.playing.words import story
@@ -118,14 +120,7 @@ def test_smoke_meets_every_kind_of_fault(connector: str, tmp_path: Path) -> None
 def test_a_finding_is_made_smaller_and_keeps_its_fault(tmp_path: Path) -> None:
     adapter = ADAPTER_MUTANTS["TransactionInASecondObject"].adapter()
     with subject(adapter, tmp_path) as opened:
-
-        def trial(history: History) -> NonConformance | None:
-            try:
-                play(opened, history, every_step=True)
-            except NonConformance as failure:
-                return failure
-            return None
-
+        trial = partial(failure_of, opened)
         found = next(failure for failure in map(trial, map(faulted, range(3))) if failure is not None)
         small = shrink(found, trial, ShrinkBudget(math.inf, 60)).history
     assert small is not None

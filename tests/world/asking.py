@@ -10,7 +10,7 @@ from typing import Any, Final
 from tests.world.laws import Law, narrowed
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.runner import failure_of, play
 from trinity_conformance.playing.subject import Subject, Unsupported
 from trinity_conformance.playing.traces import History
 from trinity_conformance.playing.words import in_words
@@ -73,15 +73,7 @@ def _about(law: Law, takes: Callable[[Statement], bool]) -> Callable[[History], 
 
 def _trial(subject: Subject, about: Callable[[History], History]) -> Callable[[History], NonConformance | None]:
     def trial(history: History) -> NonConformance | None:
-        if about(history) != history:
-            return None
-        try:
-            play(subject, history, every_step=True)
-        except NonConformance as failure:
-            return failure
-        except Unsupported:
-            return None
-        return None
+        return failure_of(subject, history) if about(history) == history else None
 
     return trial
 

@@ -24,8 +24,8 @@ from trinity_conformance.playing.meanwhile import MEANWHILE, try_meanwhile
 from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.race_play import Races
 from trinity_conformance.playing.refusals import refuse_all
-from trinity_conformance.playing.runner import play
-from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject, Unsupported
+from trinity_conformance.playing.runner import failure_of
+from trinity_conformance.playing.subject import TrinitySubject
 from trinity_conformance.playing.traces import History, Trace
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 from trinity_conformance.shrink.races import shrink_race
@@ -132,7 +132,7 @@ def _finds(mutant: AdapterMutant, *, whole: bool) -> Iterator[Finds]:
 def _small(subject: TrinitySubject, failure: NonConformance) -> NonConformance:
     """Return the failure of a smaller history or race; of a case, the same."""
     if failure.history is not None:
-        return shrink(failure, partial(_trial, subject), _SHRINK)
+        return shrink(failure, partial(failure_of, subject), _SHRINK)
     if failure.race is None:
         return failure
     with Races(subject) as played:
@@ -165,7 +165,7 @@ def _numbered(number: int) -> Iterator[History]:
 
 
 def _played(subject: TrinitySubject, history: History) -> list[NonConformance]:
-    failure = _trial(subject, history, every_step=False)
+    failure = failure_of(subject, history, every_step=False)
     return [] if failure is None else [failure]
 
 
@@ -173,13 +173,3 @@ def _races(subject: TrinitySubject) -> list[NonConformance]:
     with Races(subject) as played:
         found = (played.failure_of(race, Tally()) for race in islice(races(0, subject.capabilities), _RACES))
         return [*islice((failure for failure in found if failure is not None), 1)]
-
-
-def _trial(subject: TrinitySubject, history: History, *, every_step: bool = True) -> NonConformance | None:
-    try:
-        play(subject, history, every_step=every_step)
-    except NonConformance as failure:
-        return failure
-    except (Unsupported, LeftToSpark):
-        pass
-    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from trinity_conformance.generate.engine_histories import engine_histories
 from trinity_conformance.generate.engine_profiles import engine_rota
@@ -17,8 +18,7 @@ from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
 from trinity_conformance.mutants.tables import MUTANTS, ModelSubject
-from trinity_conformance.playing.differences import NonConformance
-from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.runner import failure_of, play
 from trinity_conformance.playing.traces import History
 from trinity_conformance.shrink.histories import ShrinkBudget, shrink
 
@@ -77,20 +77,10 @@ def self_test(at_most: int = 60, seed: int = 0, mutants: Collection[str] | None 
 
 def _hunt(name: str, mutant: type[Model], generated: list[History]) -> Kill:
     fault = (mutant.__doc__ or "").strip()
+    subject = ModelSubject(mutant)
     for number, history in enumerate(generated):
-        try:
-            play(ModelSubject(mutant), history)
-        except NonConformance as failure:
-            small = shrink(failure, lambda smaller: trial(mutant, smaller), ShrinkBudget(10, 300))
+        if (failure := failure_of(subject, history, every_step=False)) is not None:
+            small = shrink(failure, partial(failure_of, subject), ShrinkBudget(10, 300))
             assert small.history is not None
             return Kill(name, fault, number, small.check, len(small.history.steps), small.history.rows)
     return Kill(name, fault)
-
-
-def trial(mutant: type[Model], history: History) -> NonConformance | None:
-    """Return the failure of a history on a mutant, or None."""
-    try:
-        play(ModelSubject(mutant), history, every_step=True)
-    except NonConformance as failure:
-        return failure
-    return None

@@ -54,6 +54,17 @@ def play(subject: Subject, history: History, tally: Tally | None = None, every_s
         raise
 
 
+def failure_of(subject: Subject, history: History, *, every_step: bool = True) -> NonConformance | None:
+    """Play a history; return its failure, None where it passes or the subject cannot play it."""
+    try:
+        play(subject, history, every_step=every_step)
+    except NonConformance as failure:
+        return failure
+    except (Unsupported, LeftToSpark):
+        return None
+    return None
+
+
 class _Run(Faulted):
     """The steps of one history."""
 

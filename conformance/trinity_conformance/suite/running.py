@@ -25,9 +25,8 @@ from trinity_conformance.playing.first_steps import first_steps
 from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.race_play import Races
 from trinity_conformance.playing.race_run import RACES_CHECK
-from trinity_conformance.playing.runner import play
+from trinity_conformance.playing.runner import failure_of, play
 from trinity_conformance.playing.subject import LeftToSpark, Subject, TrinitySubject, Unsupported
-from trinity_conformance.playing.traces import History
 from trinity_conformance.shrink.histories import shrink
 from trinity_conformance.shrink.races import shrink_race
 from trinity_conformance.suite.budgets import BUDGETS, SEEDS_OF_A_ROUND, Budget
@@ -294,7 +293,7 @@ def run_histories(
         except NonConformance as failure:
             known = failure.check in expected
             new += not known
-            yield failure if known else shrink(failure, lambda h: _trial(subject, h), budget.shrink)
+            yield failure if known else shrink(failure, partial(failure_of, subject), budget.shrink)
         tell(part.what)
 
 
@@ -331,13 +330,3 @@ def _run_races(
                 yield failure if failure.check in expected else shrink_race(failure, trial, budget.shrink)
                 break
             tell(part.what)
-
-
-def _trial(subject: Subject, history: History) -> NonConformance | None:
-    try:
-        play(subject, history, every_step=True)
-    except NonConformance as failure:
-        return failure
-    except (Unsupported, LeftToSpark):
-        return None
-    return None
