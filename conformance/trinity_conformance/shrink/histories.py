@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 
 from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Key, Model
 from trinity_conformance.model.values import Json
 from trinity_conformance.playing.differences import NonConformance
+from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.traces import (
     Alter,
     Change,
@@ -32,6 +33,7 @@ from trinity_conformance.shrink.programs import is_settled, smaller_changes
 _FEW_ROWS: Final = 40
 """Maximum number of rows of a history from which single rows are removed."""
 
+_Played = TypeVar("_Played", History, Race)
 Trial = Callable[[History], "NonConformance | None"]
 
 
@@ -51,21 +53,38 @@ def shrink(failure: NonConformance, trial: Trial, budget: ShrinkBudget) -> NonCo
         trial: plays a history and returns its failure, or None.
         budget: when to stop.
     """
-    until = monotonic() + budget.seconds
     assert failure.history is not None, "only a played history can be made smaller"
-    best, tried = failure, {failure.history.id}
-    found: NonConformance | None = failure
-    while found is not None:
-        best, found = found, None
-        for candidate in _candidates(best):
+    return smallest(failure, lambda best: filter(is_settled, _candidates(best)), trial, budget, {failure.history.id})
+
+
+def smallest(
+    failure: NonConformance,
+    candidates: Callable[[NonConformance], Iterator[_Played]],
+    trial: Callable[[_Played], NonConformance | None],
+    budget: ShrinkBudget,
+    tried: set[str],
+) -> NonConformance:
+    """Return the failure to which one smaller candidate after another leads, until none fails or the budget is used up.
+
+    Args:
+        failure: the failure to begin with.
+        candidates: yields what is smaller than what failed, the most promising first.
+        trial: plays a candidate and returns its failure, or None.
+        budget: when to stop.
+        tried: ids of what need not be tried; it grows by the candidates that are, and counts towards the budget.
+    """
+    until = monotonic() + budget.seconds
+    best, found = failure, [failure]
+    while found:
+        best = found.pop()
+        for candidate in candidates(best):
             if len(tried) >= budget.tries or monotonic() > until:
                 return best
-            if candidate.id in tried or not is_settled(candidate):
-                continue
-            tried.add(candidate.id)
-            found = trial(candidate)
-            if found is not None:
-                break
+            if candidate.id not in tried:
+                tried.add(candidate.id)
+                if (again := trial(candidate)) is not None:
+                    found.append(again)
+                    break
     return best
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from time import monotonic
 
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.races import Race
-from trinity_conformance.shrink.histories import ShrinkBudget
+from trinity_conformance.shrink.histories import ShrinkBudget, smallest
 
 
 def shrink_race(
@@ -18,24 +17,13 @@ def shrink_race(
 
     The arguments are those of :func:`~trinity_conformance.shrink.histories.shrink`.
     """
-    until, tried = monotonic() + budget.seconds, set[str]()
-    best, found = failure, [failure]
-    while found:
-        best = found.pop()
-        assert best.race is not None, "only a played race can be made smaller"
-        for candidate in _smaller(best.race):
-            if len(tried) >= budget.tries or monotonic() > until:
-                return best
-            if candidate.id not in tried:
-                tried.add(candidate.id)
-                if (again := trial(candidate)) is not None:
-                    found.append(again)
-                    break
-    return best
+    return smallest(failure, _smaller, trial, budget, set())
 
 
-def _smaller(race: Race) -> Iterator[Race]:
+def _smaller(failure: NonConformance) -> Iterator[Race]:
     """Yield smaller races, the most promising first."""
+    race = failure.race
+    assert race is not None, "only a played race can be made smaller"
     if len(race.writers) == 1 and len(race.writers[0]) > 2:
         yield from (replace(race, writers=((name,),)) for name in race.writers[0])
     if len(race.writers) > 2:
