@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.engine_options import BAD_OPTIONS, COLUMNS, BadOption
 from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.refused import why_not_refused
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 from trinity_conformance.playing.traces import Executor
 
@@ -223,7 +225,7 @@ def _wrongs(
     before = _state(bench, case)
     subject.executed_by(executor)
     try:
-        wrong = _wrong(subject, bench, case)
+        wrong = why_not_refused(partial(subject.run, partial(case.action, bench)), case.codes, case.names)
     except LeftToSpark:
         return
     tally.coverage.saw("engine-refusal")
@@ -233,21 +235,6 @@ def _wrongs(
     after = _state(bench, case)
     if after != before:
         yield f"it left {after}, where {before} was"
-
-
-def _wrong(subject: TrinitySubject, bench: _Bench, case: EngineRefusal) -> str | None:
-    try:
-        subject.run(lambda: case.action(bench))
-    except LeftToSpark:
-        raise
-    except TrinityError as error:
-        if error.code not in case.codes:
-            return f"{error.code} instead of {' or '.join(sorted(case.codes))}: {error.message}"
-        unnamed = [word for word in case.names if word not in error.message]
-        return f"the message does not name {unnamed}: {error.message}" if unnamed else None
-    except Exception as error:
-        return f"not a TrinityError but {type(error).__name__}: {str(error)[:400]}"
-    return "accepted"
 
 
 def _state(bench: _Bench, case: EngineRefusal) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from trinity.spi import arrow_type
 from trinity_conformance.playing.cases import Case
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.observations import Tally
+from trinity_conformance.playing.refused import why_not_refused
 from trinity_conformance.playing.subject import LeftToSpark, TrinitySubject
 
 _CHECK: Final = "bad-input"
@@ -157,10 +159,11 @@ def refuse_all(subject: TrinitySubject, tally: Tally, cases: Sequence[Refusal] =
             continue
         subject.executed_by(executor)
         try:
-            failure = _try(subject, bench, case)
+            wrong = why_not_refused(partial(subject.run, partial(case.action, bench)), case.codes, case.names)
         except LeftToSpark:
             continue
-        if failure is not None:
+        if wrong is not None:
+            failure = NonConformance(_CHECK, f"{case.name}: {wrong}")
             failure.case = Case(_CHECK, case.name, executor, steps=(case.name,))
             found.append(failure)
         tally.coverage.saw("refusal of a DataFrame" if case.of_spark else "refusal")
@@ -169,25 +172,6 @@ def refuse_all(subject: TrinitySubject, tally: Tally, cases: Sequence[Refusal] =
     if after != before:
         found.append(NonConformance(_CHECK, f"after refusals the table reads {after}, before {before}"))
     return found
-
-
-def _try(subject: TrinitySubject, bench: Bench, case: Refusal) -> NonConformance | None:
-    try:
-        subject.run(lambda: case.action(bench))
-    except LeftToSpark:
-        raise
-    except TrinityError as error:
-        if error.code not in case.codes:
-            expected = " or ".join(sorted(case.codes))
-            return NonConformance(_CHECK, f"{case.name}: {error.code} instead of {expected}: {error.message}")
-        unnamed = [word for word in case.names if word not in error.message]
-        if unnamed:
-            return NonConformance(_CHECK, f"{case.name}: the message does not name {unnamed}: {error.message}")
-        return None
-    except Exception as error:
-        text = f"{type(error).__name__}: {str(error)[:400]}"
-        return NonConformance(_CHECK, f"{case.name}: not a TrinityError but {text}")
-    return NonConformance(_CHECK, f"{case.name}: accepted")
 
 
 def _state(bench: Bench) -> tuple[Any, ...]:
