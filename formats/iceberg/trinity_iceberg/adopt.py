@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pyiceberg.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadata
@@ -25,6 +25,7 @@ from trinity_iceberg.carried import DEFINITION, index_of, newest_version, order_
 from trinity_iceberg.deletes import deletes_of, position_deletes
 from trinity_iceberg.index import bad_data, open_index
 from trinity_iceberg.location_catalog import LocationCatalog
+from trinity_iceberg.manifests import manifests_of_commit, read_entries, removed_entries
 from trinity_iceberg.metadata_files import Numbered
 from trinity_iceberg.schema import definition_of, field_with_default, read_schema, storage_schema
 
@@ -114,12 +115,9 @@ def _check_folded(table: Table, schema: Schema, manifests: Sequence[ManifestFile
     if not index.sidecar or not _keeps_row_versions(table, schema, changes[-1]):
         return
     base = {name for name, (tier, _, _) in index.files.items() if tier is Tier.BASE}
-    gone = {
-        store.relative(path)
-        for change in changes
-        for path in _files_of(table, _manifests_of_commit(table, change), taken=True)
-    }
-    live = {store.relative(path) for path in _files_of(table, manifests)}
+    written = (m for change in changes for m in manifests_of_commit(table.io, change))
+    gone = _names(store, (e for m in written for e in removed_entries(table.io, m)))
+    live = _names(store, (e for m in manifests for e in read_entries(table.io, m)))
     rewritten = not base <= live | gone  # other engines rewrote compacted files: any file of theirs may have their rows
     if base & gone or (rewritten and not all(is_sink_file(name.rpartition("/")[2]) for name in gone)):
         raise _changed_compacted_rows(table)
@@ -149,20 +147,9 @@ def _changed_compacted_rows(table: Table) -> TrinityError:
     return changed_compacted_rows(name, "CALL <catalog>.system.rollback_to_snapshot(...)")
 
 
-def _manifests_of_commit(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
-    """Return the manifests that a commit wrote."""
-    with bad_data(snapshot.manifest_list):
-        return [m for m in snapshot.manifests(table.io) if m.added_snapshot_id == snapshot.snapshot_id]
-
-
-def _files_of(table: Table, manifests: Iterable[ManifestFile], *, taken: bool = False) -> Iterator[str]:
-    """Yield the paths of the live files of manifests; if ``taken``, those of the removed files instead."""
-    for manifest in manifests:
-        with bad_data(manifest.manifest_path):
-            entries = manifest.fetch_manifest_entry(table.io, discard_deleted=not taken)
-        yield from (
-            local_path(e.data_file.file_path) for e in entries if (e.status is ManifestEntryStatus.DELETED) == taken
-        )
+def _names(store: ObjectStore, entries: Iterable[ManifestEntry]) -> set[str]:
+    """Return the names of files relative to a table's folder."""
+    return {store.relative(local_path(entry.data_file.file_path)) for entry in entries}
 
 
 def check_not_before(table: Table) -> None:

@@ -89,8 +89,7 @@ def archived_definition(metadata: TableMetadata, definition: str, *, same_schema
 
 def newest_version(metadata: TableMetadata) -> int:
     """Return the newest version; 0 for a table without snapshots."""
-    snapshot = metadata.current_snapshot()
-    return (snapshot.sequence_number or 0) if snapshot else 0
+    return version_of(metadata.current_snapshot())
 
 
 def definition_at(metadata: TableMetadata, schema_id: int, version: int) -> Mapping[str, Any] | None:

@@ -58,6 +58,11 @@ def read_manifests(io: FileIO, snapshot: Snapshot | None) -> list[ManifestFile]:
         return list(read_manifest_list(io.new_input(snapshot.manifest_list)))
 
 
+def manifests_of_commit(io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
+    """Return the manifests that a snapshot's own commit wrote."""
+    return [m for m in read_manifests(io, snapshot) if m.added_snapshot_id == snapshot.snapshot_id]
+
+
 def live_manifests(manifests: Iterable[ManifestFile]) -> list[ManifestFile]:
     """Return the manifests that still have files."""
     return [m for m in manifests if m.has_added_files() or m.has_existing_files()]
@@ -67,6 +72,15 @@ def read_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
     """Return the live entries of a manifest, with their sequence numbers."""
     with bad_data(manifest.manifest_path):
         return manifest.fetch_manifest_entry(io, discard_deleted=True)
+
+
+def removed_entries(io: FileIO, manifest: ManifestFile) -> list[ManifestEntry]:
+    """Return the entries of files that a manifest marks as removed; it is not read where it counts none."""
+    if manifest.deleted_files_count == 0:
+        return []
+    with bad_data(manifest.manifest_path):
+        entries = manifest.fetch_manifest_entry(io, discard_deleted=False)
+    return [entry for entry in entries if entry.status == ManifestEntryStatus.DELETED]
 
 
 def schema_with(metadata: TableMetadata, spec: PartitionSpec) -> Schema:

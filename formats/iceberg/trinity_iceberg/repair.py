@@ -31,7 +31,7 @@ from trinity_iceberg.carried import (
     version_of,
 )
 from trinity_iceberg.index import open_index
-from trinity_iceberg.manifests import read_entries, read_manifests
+from trinity_iceberg.manifests import manifests_of_commit, read_entries
 from trinity_iceberg.metadata_files import is_metadata_file, read_metadata
 from trinity_iceberg.names import identifier_of
 from trinity_iceberg.options import FILE_IO
@@ -151,9 +151,8 @@ class Repair:
 def _is_damaged(table: Table, snapshot: Snapshot) -> bool:
     """Return whether a snapshot's own files are damaged, and not only files of earlier snapshots."""
     try:
-        for manifest in read_manifests(table.io, snapshot):
-            if manifest.added_snapshot_id == snapshot.snapshot_id:
-                read_entries(table.io, manifest)
+        for manifest in manifests_of_commit(table.io, snapshot):
+            read_entries(table.io, manifest)
         index = summary_of(snapshot).get(INDEX)
         before = table.metadata.snapshot_by_id(snapshot.parent_snapshot_id or 0)
         if before is None or summary_of(before).get(INDEX) != index:

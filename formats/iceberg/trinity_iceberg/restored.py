@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from pyiceberg.manifest import ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
@@ -14,8 +13,7 @@ from pyiceberg.table.update import RemoveSnapshotRefUpdate, TableUpdate
 
 from trinity.errors import TrinityError
 from trinity_iceberg.carried import lineage
-from trinity_iceberg.index import bad_data
-from trinity_iceberg.manifests import read_manifests
+from trinity_iceberg.manifests import manifests_of_commit, removed_entries
 from trinity_iceberg.swap import set_ref
 
 _REMOVED: Final = "trinity-removed-"
@@ -61,18 +59,9 @@ def _may_remove(table: Table, snapshot: Snapshot, paths: Collection[str]) -> boo
     A tag too many does no harm, and the catalog refuses one for a snapshot that has expired meanwhile.
     """
     try:
-        own = [m for m in read_manifests(table.io, snapshot) if m.added_snapshot_id == snapshot.snapshot_id]
-        return any(_removes(table, manifest, paths) for manifest in own)
+        removed = (e for m in manifests_of_commit(table.io, snapshot) for e in removed_entries(table.io, m))
+        return any(entry.data_file.file_path in paths for entry in removed)
     except TrinityError as error:
         if error.code != "BAD_DATA":
             raise
         return True
-
-
-def _removes(table: Table, manifest: ManifestFile, paths: Collection[str]) -> bool:
-    """Return whether a manifest marks one of the files as deleted."""
-    if manifest.deleted_files_count == 0:
-        return False
-    with bad_data(manifest.manifest_path):
-        entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
-    return any(e.status == ManifestEntryStatus.DELETED and e.data_file.file_path in paths for e in entries)
