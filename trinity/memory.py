@@ -31,6 +31,7 @@ from trinity.storage import (
     TableVersion,
     VersionedMetadata,
     identity_only,
+    no_table,
     table_taken,
 )
 
@@ -118,7 +119,7 @@ class MemoryMetadata(VersionedMetadata):
 
     def _of(self, table: TableHandle) -> list[TableVersion]:
         if (found := self.get_table(table.schema, table.table)) is None or found.location != table.location:
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+            raise no_table(table.full_name)
         return self._versions[table.location]
 
     def _tables(self, schema: str) -> dict[str, TableHandle]:

@@ -29,6 +29,7 @@ from trinity.storage import (
     ObjectStore,
     TableAttempt,
     definition_after,
+    no_table,
     order_with,
     stamps_missing,
 )
@@ -267,7 +268,7 @@ class DeltaAttempt(TableAttempt[State]):
         jvm, table, state = self.logs.jvm(), self.table, self.newest
         started = jvm.start(table.full_name, table.location)
         if started.read_version < 0:
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+            raise no_table(table.full_name)
         if state.definition.id != started.table_id:  # Delta remembers the table that was dropped elsewhere
             jvm.forget(table.location)
             raise CommitRaced(f"'{table.location}' holds another table now")

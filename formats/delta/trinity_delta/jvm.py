@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trinity.errors import TrinityError, first_line
 from trinity.loggers import logger
-from trinity.storage import CommitRaced, Location, ObjectStore, after_commit
+from trinity.storage import CommitRaced, Location, ObjectStore, after_commit, no_table
 from trinity.storage.errors import system_trouble
 from trinity_delta.actions import LOG, commit_name, with_domains
 from trinity_delta.protocol import SUPPORTED
@@ -331,7 +331,7 @@ def _delta_errors(name: str, location: str) -> Iterator[None]:
         store = ObjectStore(location)
         log = store.path(LOG)
         if not store.is_folder(LOG):
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist (any more).") from error
+            raise no_table(name) from error
         if "java.nio.file.AccessDeniedException" in classes or "Permission denied" in str(error):
             raise TrinityError("PERMISSION_DENIED", f"No permission for '{log}' of table '{name}'.") from error
         if (trouble := system_trouble(error, log)) is not None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from trinity.clock import now_ms
-from trinity.errors import TrinityError
-from trinity.storage import ObjectStore, Stat
+from trinity.storage import ObjectStore, Stat, no_table
 from trinity_delta.actions import LAST_CHECKPOINT, LOG, commit_name
 from trinity_delta.checkpoint_files import checkpoints_of
 from trinity_delta.damaged_log import damaged
@@ -98,7 +97,7 @@ def commits(store: ObjectStore, table: str) -> list[int]:
     """Return the versions that have commit files. Raises TABLE_NOT_FOUND when there is none."""
     found = _commit_numbers(store)
     if not found:
-        raise no_commits(table)
+        raise no_table(table)
     return found
 
 
@@ -172,8 +171,3 @@ def earliest(store: ObjectStore, table: str) -> int:
     if first == 0:
         return 0
     return min((c for c in checkpoints_of(store.names(LOG)) if c >= first - 1), default=first)
-
-
-def no_commits(table: str) -> TrinityError:
-    """Return the error of a table without a log."""
-    return TrinityError("TABLE_NOT_FOUND", f"Table '{table}' does not exist (any more).")

@@ -17,7 +17,7 @@ from trinity.errors import TrinityError
 from trinity.limits import Limit
 from trinity.loggers import logger
 from trinity.spi import CommitOperation, HistoryEntry, LostCommit, Origin, SplitSource, TableHandle
-from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, version_at
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, no_table, version_at
 from trinity.storage.readable import newest_readable
 from trinity_delta.actions import (
     LOG,
@@ -41,7 +41,6 @@ from trinity_delta.log import (
     has_commits,
     listed,
     newest_commit,
-    no_commits,
     read_commit,
     read_commits,
 )
@@ -315,7 +314,7 @@ class Snapshots:
         if memory is None or lost or found.get(memory.newest) != memory.stamp:
             log = listed(store)
             if log.first is None:
-                raise no_commits(table.full_name)
+                raise no_table(table.full_name)
             found, newest = log.commits, max(log.commits)
             memory = self._known[store.root] = TableMemory(newest, found[newest], log.first)
             memory.checkpoint = {"version": max(log.checkpoints, default=0)}

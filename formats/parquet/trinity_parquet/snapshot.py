@@ -11,7 +11,7 @@ from typing import Final
 from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import KEEPS_ROWS, HistoryEntry, TableHandle
-from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, TableVersion, version_at
+from trinity.storage import Cache, FileChange, Location, ObjectStore, Stat, TableVersion, no_table, version_at
 from trinity_parquet.manifest import (
     LOG,
     NEWEST,
@@ -246,7 +246,7 @@ def _list_newest(store: ObjectStore, table: TableHandle, born: Stat, known: _Kno
     if not found and start and store.exists(manifest_name(0)):  # a hint that names too high a version
         found = _stamps(store)
     if not found:
-        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+        raise no_table(table.full_name)
     newest = max(found)
     return _Known(born, newest, found[newest])
 
@@ -322,7 +322,7 @@ def _born(store: ObjectStore, table: TableHandle) -> Stat:
     """Return ``stat`` of the table's first manifest. Raises TABLE_NOT_FOUND."""
     found = _stat(store)
     if found is None:
-        raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+        raise no_table(table.full_name)
     return found
 
 

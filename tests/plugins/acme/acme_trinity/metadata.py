@@ -20,6 +20,7 @@ from trinity.storage import (
     TableVersion,
     VersionedMetadata,
     identity_only,
+    no_table,
 )
 
 LOG = "_acme"
@@ -39,7 +40,7 @@ class AcmeMetadata(FolderMetadata, VersionedMetadata):
         names = [Path(entry.path).stem for entry in ObjectStore(table.location).list(LOG)]
         numbers = [int(name) for name in names if name.isdecimal()]
         if not numbers:
-            raise TrinityError("TABLE_NOT_FOUND", f"Table '{table.full_name}' does not exist (any more).")
+            raise no_table(table.full_name)
         return max(numbers)
 
     def read_version(self, table: TableHandle, number: int) -> TableVersion:
