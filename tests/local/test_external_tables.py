@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
@@ -120,6 +121,35 @@ def test_old_days_of_the_julian_calendar_are_left_to_spark(local: Session, tmp_p
     pq.write_table(marked, tmp_path / "theirs" / "old.parquet")
     with refused("NOT_SUPPORTED", "old.parquet", "'day'", "1582-10-15"):
         table.to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("about", "days", "int96"),
+    [
+        ({}, True, True),
+        ({"version": "2.4.8"}, False, False),
+        ({"version": "3.0.1"}, True, False),
+        ({"version": "3.0.1", "legacyDateTime": ""}, False, False),
+        ({"version": "3.1.0"}, True, True),
+        ({"version": "4.1.0", "legacyDateTime": ""}, False, True),
+        ({"version": "4.1.0", "legacyINT96": ""}, True, False),
+    ],
+    ids=str,
+)
+def test_a_file_s_calendar_is_what_spark_takes_it_for(
+    local: Session, tmp_path: Path, about: dict[str, str], days: bool, int96: bool
+) -> None:
+    """Dates and INT96 each have a version from which Spark writes them by today's calendar, and a mark."""
+    day, at = dt.date(1500, 1, 1), dt.datetime(1500, 1, 1, tzinfo=dt.UTC)
+    rows = pa.table({"day": [day], "in": [{"day": day}], "at": pa.array([at], pa.timestamp("us", "UTC"))})
+    marked = rows.replace_schema_metadata({f"org.apache.spark.{key}": value for key, value in about.items()})
+    (tmp_path / "theirs").mkdir()
+    pq.write_table(marked, tmp_path / "theirs" / "old.parquet", use_deprecated_int96_timestamps=True)
+    table = local.register("theirs", "parquet", tmp_path / "theirs")
+    for name, readable in {"day": days, "in": days, "at": int96}.items():
+        with contextlib.nullcontext() if readable else refused("NOT_SUPPORTED", "old.parquet", f"'{name}'"):
+            assert table.to_arrow([name]).equals(rows.select([name]))
+    assert table.splits().files[0].bounds("day") == ((day, day) if days else None)
 
 
 def test_delta_rs_reads_nulls_around_what_is_not_null(local: Session, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from trinity.spi import DataFile
 from trinity.storage.cache import Cache
 from trinity.storage.errors import system_trouble, with_renewed_keys
 from trinity.storage.file_schema import columns_in, conformed, values_of_absent
+from trinity.storage.old_calendar import julian_columns
 from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup, paged_groups
 from trinity.storage.page_reads import rows_of_pages
 from trinity.storage.store import ObjectStore
@@ -138,10 +139,11 @@ def stored_row_groups(
     """
     with open_parquet(path) as file:
         footer = file.metadata
-        few = footer.num_columns * footer.num_row_groups <= _MOST_CHUNKS
+        by_page = footer.num_columns * footer.num_row_groups <= _MOST_CHUNKS
+        by_page &= not julian_columns(footer)  # whose days are checked as whole pages are read
         for group in wanted(footer):
             first = sum(footer.row_group(before).num_rows for before in range(group))
-            if rows_wanted is not None and few and not _is_julian(footer):  # whose days are checked as pages are read
+            if rows_wanted is not None and by_page:
                 paged = paged_groups(path)[group]
                 rows = rows_wanted(file.schema_arrow, paged, first)
                 found = None if rows is None else rows_of_pages(path, file.schema_arrow, storage, paged, rows)
@@ -185,7 +187,7 @@ def _between(positions: np.ndarray, first: int, end: int) -> np.ndarray:
 def _pages(
     path: str, file: pq.ParquetFile, storage: pa.Schema, groups: Sequence[int], most_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    in_file, julian = file.schema_arrow, _is_julian(file.metadata)
+    in_file, julian = file.schema_arrow, julian_columns(file.metadata)
     present = columns_in(in_file, storage)
     names = [name for name in present if name is not None]
     for page in file.iter_batches(most_rows, row_groups=groups, columns=names):
@@ -194,12 +196,11 @@ def _pages(
             for f, name in zip(storage, present, strict=True)
         ]
         for column, name in zip(columns, present, strict=True) if julian else ():
-            _check_days(path, name or "", column)
+            if name is not None and any(of == name or of.startswith(f"{name}.") for of in julian):
+                _check_days(path, name, column)
         yield pa.RecordBatch.from_arrays(columns, schema=storage)
 
 
-_MARKS: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_VERSION: Final = b"org.apache.spark.version"
 _DAY: Final = dt.date(1582, 10, 15)
 _MOMENT: Final = dt.datetime(1900, 1, 1)
 """The first instant from which Spark's conversion changes nothing: before, the zones of the calendars differ, too.
@@ -212,15 +213,8 @@ class OldDays(TrinityError):
     """The error of a value that only Spark converts."""
 
 
-def _is_julian(footer: pq.FileMetaData) -> bool:
-    """Return whether a file says that it was written by the Julian calendar."""
-    about = footer.metadata or {}
-    version = about.get(_VERSION, b"")
-    return any(mark in about for mark in _MARKS) or version.startswith((b"2.", b"3.0."))
-
-
 def _check_days(path: str, column: str, values: pa.Array) -> None:
-    """Refuse dates and timestamps of a Julian file that differ from those of today's calendar.
+    """Refuse dates and timestamps of the Julian calendar that differ from those of today's.
 
     Raises:
         OldDays: NOT_SUPPORTED naming the file and the column.

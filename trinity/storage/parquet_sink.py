@@ -19,6 +19,7 @@ from trinity.spi import STAMP, ColumnStats, DataFile, PageSink, SinkId, Tier, Wr
 from trinity.storage.errors import store_trouble, with_renewed_keys
 from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
+from trinity.storage.old_calendar import julian_columns
 from trinity.storage.store import ObjectStore
 
 ROW_GROUP_ROWS: Final = Limit(1_000_000)
@@ -39,8 +40,6 @@ rows, or changes. Other readers take every ``.parquet`` file of the folder for r
 here too."""
 _ENDINGS: Final = (".parquet", OWN_ENDING)
 _SINK_FILE: Final = re.compile(r"[0-9a-f]{32}-\d{6,}-[0-9a-f]{8}(-\d{6,})?(_\d{5,}\.c000)?\.(parquet|trinity)")
-_SPARK: Final = b"org.apache.spark.version"
-_LEGACY_CALENDAR: Final = b"org.apache.spark.legacyDateTime"
 
 
 def attempt_id() -> str:
@@ -315,10 +314,10 @@ def footer_statistics(
 ) -> dict[str, ColumnStats]:
     """Return statistics of top-level columns, from all row groups of a footer, or from row group ``group``.
 
-    Bounds that Python cannot hold (years beyond 1 to 9999) are left out. So are bounds of dates and timestamps in files
-    that Spark wrote by the Julian calendar, which shows in their metadata.
+    Bounds that Python cannot hold (years beyond 1 to 9999) are left out. So are bounds of dates and timestamps of the
+    Julian calendar.
     """
-    julian = _LEGACY_CALENDAR in (footer.metadata or {}) or (footer.metadata or {}).get(_SPARK, b"3") < b"3"
+    julian = julian_columns(footer)
     wanted = {
         footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns
     }
@@ -328,7 +327,7 @@ def footer_statistics(
         chunks = [footer.row_group(g).column(index).statistics for g in groups]
         if all(c is not None and c.has_null_count for c in chunks):
             found[name] = _combine(chunks)
-            if julian and footer.schema.column(index).logical_type.type in ("DATE", "TIMESTAMP"):
+            if name in julian:
                 found[name] = ColumnStats(nulls=found[name].nulls)
     return found
 
