@@ -546,7 +546,7 @@ class Session:
                 "INVALID_ARGUMENTS", f"Table '{name}': replace goes with neither if_not_exists nor fill."
             )
         full, rows = self.full_name(name), first_rows(columns)
-        write = fill if rows is None else lambda table: append_rows(table, rows)
+        write = fill if rows is None else lambda table: append_rows(table, rows, new=True)
 
         def define() -> TableDefinition:
             given = columns_of(columns) if rows is None else columns_of_rows(rows)

@@ -481,7 +481,7 @@ class Table(Generic[S]):
 
         splits = self._splits_at(version, timestamp)
         rows = arrow_reader(self.session, splits, None, None, None)
-        return self.session.create_like(name, splits.definition, fill=lambda made: append_rows(made, rows))
+        return self.session.create_like(name, splits.definition, fill=lambda made: append_rows(made, rows, new=True))
 
     # -- writes -----------------------------------------------------------------------------------------
 

@@ -144,6 +144,7 @@ SHORT = [
     ("query", "same names", True),
     ("query", "dropped", True),
     ("query", "made", False),
+    ("query", "keyed", False),
 ]
 
 

@@ -52,6 +52,7 @@ def append_rows(
     *,
     keyed: bool | None = None,
     evolve: bool = False,
+    new: bool = False,
 ) -> CommitResult:
     """Append ``data`` in one commit, without reading the table: commits of other writers do not matter.
 
@@ -61,9 +62,11 @@ def append_rows(
         txn: see :meth:`trinity.Table.upsert`.
         keyed: True when the caller expects a keyed table, False for a plain table, None for either.
         evolve: see :meth:`trinity.Table.upsert`.
+        new: True for the first rows of a new table, which are not for one that has been put in its place since (L13).
 
     Raises:
-        TrinityError: INVALID_ARGUMENTS for a table of the other kind; the errors of ingest.
+        TrinityError: INVALID_ARGUMENTS for a table of the other kind; TRANSACTION_CONFLICT for a replaced table; the
+            errors of ingest.
     """
     data, metadata = given_rows(data), table.connector.metadata
     if txn is not None:
@@ -71,6 +74,8 @@ def append_rows(
         if is_recorded(table, txn):
             return CommitResult(table.splits().version, skipped=True)
     insert = metadata.begin_insert(table.handle)
+    if new and insert.definition.replaced:
+        raise TrinityError("TRANSACTION_CONFLICT", f"Another table was put in the place of '{table.name}'.")
     if keyed not in (None, insert.definition.keyed):
         remedy = "has no primary key to upsert by; use append()." if keyed else "has a primary key; use upsert()."
         raise TrinityError("INVALID_ARGUMENTS", f"Table '{table.name}' {remedy}")

@@ -242,7 +242,7 @@ def _create_as(
 
 def _write(table: Table, rows: Any) -> int:
     with nullcontext() if isinstance(rows, pa.RecordBatchReader) else spark_errors():
-        return append_rows(table, rows).rows
+        return append_rows(table, rows, new=True).rows
 
 
 def _renamed(rows: Any, names: list[str], what: str) -> Any:
