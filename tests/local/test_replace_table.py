@@ -253,6 +253,18 @@ def test_a_writer_beside_it_loses(opened: Session) -> None:
     assert rows(opened) == [("w", 1), ("x", 2)]
 
 
+def test_an_older_version_is_not_emptied(opened: Session) -> None:
+    """An adapter refuses a truncation whose handle is pinned to a version that is the newest one no longer."""
+    table = opened.table("t")
+    seen = table.splits()
+    table.append([{"id": 3, "word": "c"}])
+    metadata, at = table.connector.metadata, table.handle.pinned(seen.version, seen.definition.id)
+    with refused("TRANSACTION_CONFLICT", "Something was committed"):
+        metadata.truncate(at)
+    assert table.count() == 3
+    assert metadata.truncate(at.pinned(table.version, seen.definition.id)).rows == 3
+
+
 def test_a_refused_replacement_leaves_the_table(opened: Session) -> None:
     before, found = opened.table("t").version, rows(opened)
     for code, text in (
