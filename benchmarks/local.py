@@ -239,7 +239,7 @@ class Bench:
             yield self.result(name, changed(how), each[1], 0.0, allowance=0.02)
         self.session.drop_table(table.name)
 
-    # -- care, folds and changes --------------------------------------------------------------------------
+    # -- maintenance, folds and changes -------------------------------------------------------------------
 
     def compactions(self) -> Iterator[Result]:
         """Measure a full compaction after ten commits of half a per cent, compared with delta-rs's."""

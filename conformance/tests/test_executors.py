@@ -114,7 +114,7 @@ def test_a_fault_is_found_without_spark(monkeypatch: pytest.MonkeyPatch, tmp_pat
     get_splits = MemoryMetadata.get_splits
     monkeypatch.setattr(MemoryMetadata, "get_splits", lambda self, table: replace(get_splits(self, table), sidecar=()))
     budget = replace(BUDGETS["smoke"], shrink=ShrinkBudget(math.inf, 100))
-    report = run_check("memory", None, "care-invisible", budget, folder=tmp_path)
+    report = run_check("memory", None, "maintenance-invisible", budget, folder=tmp_path)
     [failure] = report.failures
     assert failure.history is not None
     assert {step.executor for step in failure.history.steps} == {"local"}

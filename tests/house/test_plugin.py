@@ -260,7 +260,7 @@ def no_checks(metadata: Any, patch: pytest.MonkeyPatch) -> None:
 
 FAULTS: dict[str, tuple[str, Callable[..., None]]] = {
     "commits in reverse": ("read-equality", commits_in_reverse),
-    "no sidecar": ("care-invisible", no_sidecar),
+    "no sidecar": ("maintenance-invisible", no_sidecar),
     "no past": ("time-travel", no_past),
     "no transactions": ("idempotence", written(lambda version, _: replace(version, txns={}))),
     "compaction under its own number": ("concurrency", written(own_number)),

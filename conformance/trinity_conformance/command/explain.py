@@ -10,11 +10,11 @@ from typing import Final
 
 from trinity.spi import EVERYTHING, Capability
 from trinity_conformance.mutants.adapters import ADAPTER_MUTANTS
-from trinity_conformance.mutants.care import CARE_MUTANTS
 from trinity_conformance.mutants.effects import DML_MUTANTS
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
+from trinity_conformance.mutants.maintenance import MAINTENANCE_MUTANTS
 from trinity_conformance.mutants.tables import MUTANTS
 from trinity_conformance.playing.coverage import SITUATIONS
 from trinity_conformance.playing.race_actions import RACE_ACTIONS
@@ -26,7 +26,7 @@ _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 PLANTED: Final[Mapping[str, str]] = {
     name: (mutant.__doc__ or "").strip()
-    for mutants in (MUTANTS, CARE_MUTANTS, FEED_MUTANTS, DML_MUTANTS, ENGINE_MUTANTS, FUNCTION_MUTANTS)
+    for mutants in (MUTANTS, MAINTENANCE_MUTANTS, FEED_MUTANTS, DML_MUTANTS, ENGINE_MUTANTS, FUNCTION_MUTANTS)
     for name, mutant in mutants.items()
 }
 """Name of a planted fault of the model -> its description, with the rule that it breaks."""

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: programs of MERGE, UPDATE and DELETE over one table, with writes and care in between.
+"""Hypothesis strategies: programs of MERGE, UPDATE and DELETE over one table, with writes and maintenance in between.
 
 A statement is drawn with the model at hand, which knows the present rows. Three statements out of five are then mended
 until the model accepts them: source rows or target rows that break a rule are left out. So later steps stay meaningful.

@@ -32,7 +32,7 @@ class UnknownIsTrue(DmlModel):
 
 
 class DoNothingFallsThrough(DmlModel):
-    """DO NOTHING lets the WHENs behind it have the row (against M1)."""
+    """DO NOTHING lets the WHENs after it have the row (against M1)."""
 
     def case_of(self, statement: Statement, kind: str, rows: Rows) -> int | None:
         idle = [replace(c, when="") if c.action == "DO NOTHING" else c for c in statement.cases]

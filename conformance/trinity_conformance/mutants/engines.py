@@ -21,7 +21,7 @@ from trinity_conformance.model.engine_model import FOLDS, EngineModel
 from trinity_conformance.model.shapes import Group
 from trinity_conformance.model.tables import Key, Row, Version
 from trinity_conformance.model.values import Value
-from trinity_conformance.mutants.engine_care import ENGINE_CARE
+from trinity_conformance.mutants.engine_maintenance import ENGINE_MAINTENANCE
 from trinity_conformance.mutants.tables import SortOrderIgnored
 
 # -- sequence groups ------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ _FOLDS: Final[tuple[type[Fold], ...]] = (
     LastRow, NewestValueFirst,
 )  # fmt: skip
 _MODELS: Final[tuple[type[EngineModel], ...]] = (
-    DescendingIgnored, SequenceFieldIgnored, *ENGINE_CARE, DeleteForgetsSequence, FilteredBelowFold,
+    DescendingIgnored, SequenceFieldIgnored, *ENGINE_MAINTENANCE, DeleteForgetsSequence, FilteredBelowFold,
 )  # fmt: skip
 
 ENGINE_MUTANTS: Final[Mapping[str, type[EngineModel]]] = {c.__name__: c for c in (*map(_folding, _FOLDS), *_MODELS)}

@@ -12,11 +12,11 @@ from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import dml_rota, rota
 from trinity_conformance.generate.programs import programs
 from trinity_conformance.model.tables import Model
-from trinity_conformance.mutants.care import CARE_MUTANTS
 from trinity_conformance.mutants.effects import DML_MUTANTS
 from trinity_conformance.mutants.engines import ENGINE_MUTANTS
 from trinity_conformance.mutants.feeds import FEED_MUTANTS
 from trinity_conformance.mutants.functions import FUNCTION_MUTANTS
+from trinity_conformance.mutants.maintenance import MAINTENANCE_MUTANTS
 from trinity_conformance.mutants.tables import MUTANTS, ModelSubject
 from trinity_conformance.playing.runner import failure_of, play
 from trinity_conformance.playing.traces import History
@@ -61,7 +61,7 @@ def self_test(at_most: int = 60, seed: int = 0, mutants: Collection[str] | None 
         NonConformance: the model disagreed with itself.
     """
     kinds: tuple[tuple[Mapping[str, type[Model]], Callable[[int], History]], ...] = (
-        ({**MUTANTS, **CARE_MUTANTS, **FEED_MUTANTS}, lambda n: sample(histories(rota(n)), n)),
+        ({**MUTANTS, **MAINTENANCE_MUTANTS, **FEED_MUTANTS}, lambda n: sample(histories(rota(n)), n)),
         (DML_MUTANTS, lambda n: sample(programs(dml_rota(n)), n)),
         ({**ENGINE_MUTANTS, **FUNCTION_MUTANTS}, lambda n: sample(engine_histories(engine_rota(n)), n)),
     )

@@ -389,7 +389,7 @@ def _old_versions_keep_what_they_need(bench: _Bench) -> None:
         raise NonConformance(_CHECK, f"a version that vacuum removed reads {found}")
 
 
-def _tombstones_outlive_care(bench: _Bench) -> None:
+def _tombstones_outlive_maintenance(bench: _Bench) -> None:
     """Check that deleted keys stay deleted through two compactions and a vacuum (U4, K6)."""
     table = bench.keyed()
     table.upsert(_rows(*((k, 5, "a") for k in range(1, _MANY))))
@@ -622,7 +622,7 @@ COMMITS: Final[Mapping[str, Callable[[_Bench], None]]] = {
         _versions_grow_one_by_one,
         _many_versions_have_their_order,
         _old_versions_keep_what_they_need,
-        _tombstones_outlive_care,
+        _tombstones_outlive_maintenance,
         _a_widened_key_keeps_its_place,
         _deletes_by_position_stay,
         _truncate_takes_all,

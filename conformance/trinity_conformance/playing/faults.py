@@ -70,7 +70,7 @@ class Injection:
         act: Callable[[], T],
         torn: Callable[[], object] | None = None,
     ) -> T:
-        """Do an operation, or have it go wrong. Arguments as for ``Doer.do``."""
+        """Do an operation, or have it go wrong. Arguments as for ``OperationRunner.do``."""
         kind = self._turn(verb, what, kinds | ({"torn"} if torn else set()))
         if kind == "crash before":
             self._die()

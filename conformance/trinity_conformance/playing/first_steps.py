@@ -33,7 +33,7 @@ def first_steps(
     options: Mapping[str, Any],
     tally: Tally,
 ) -> TrinitySubject:
-    """Return an adapter whose tables can be made, written to and read; arguments as of :class:`TrinitySubject`.
+    """Return an adapter whose tables can be made, written to and read; arguments as for :class:`TrinitySubject`.
 
     Raises:
         NonConformance: they cannot.

@@ -19,14 +19,14 @@ from trinity_conformance.playing.past import Past
 from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported, Writer
 from trinity_conformance.playing.traces import History, Other, Query, ReadPast
 
-_CARE = frozenset({"compact", "resolve", "vacuum", "reopen"})
+_MAINTENANCE = frozenset({"compact", "resolve", "vacuum", "reopen"})
 _OF_ENGINES = {
     "read-equality": "merge-engines",
     **dict.fromkeys(("delete", "row-change", "refused-change"), "engine-change"),
 }
 """Check of deduplicate and plain tables -> the check of tables of the other merge engines."""
 _SHOWN_BY_A_READ = {
-    **dict.fromkeys(_CARE, "care-invisible"),
+    **dict.fromkeys(_MAINTENANCE, "maintenance-invisible"),
     "retry": "idempotence",
     "delete": "delete",
     "split": "split",
@@ -115,9 +115,9 @@ class Observations:
         """Return what :meth:`blame` returns for a deduplicate table."""
         if op in ("query", "read-past", "log", "changes"):
             return {"query": "pushdown", "read-past": "time-travel", "log": "arrival-order", "changes": "changes"}[op]
-        kinds = {*self.since_read, *([op] if op in _CARE or op == "delete" else [])}
-        if kinds and kinds <= _CARE:
-            return "care-invisible"
+        kinds = {*self.since_read, *([op] if op in _MAINTENANCE or op == "delete" else [])}
+        if kinds and kinds <= _MAINTENANCE:
+            return "maintenance-invisible"
         return _SHOWN_BY_A_READ.get(kinds.pop(), "read-equality") if len(kinds) == 1 else "read-equality"
 
     def newest(self) -> Any:

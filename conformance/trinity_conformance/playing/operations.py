@@ -25,7 +25,7 @@ REPEATABLE: Final = CHANGING | {"twice"}
 PUTTING: Final = CHANGING | {"unknown"}
 
 
-class Doer(Protocol):
+class OperationRunner(Protocol):
     """An executor of the operations of a store."""
 
     @property
@@ -66,7 +66,7 @@ class Operations:
     """
 
     inner: Objects
-    doer: Doer
+    doer: OperationRunner
 
     @cached_property
     def filesystem(self) -> FileSystem:
@@ -149,7 +149,7 @@ class Operations:
 class _Stream:
     """A stream into an object, whose bytes are written once it is closed: whole, the first half of them, or not."""
 
-    def __init__(self, doer: Doer, path: str, put: Callable[[bytes], object]) -> None:
+    def __init__(self, doer: OperationRunner, path: str, put: Callable[[bytes], object]) -> None:
         self.closed = False
         self._doer, self._path, self._put = doer, path, put
         self._data = bytearray()
@@ -191,7 +191,7 @@ class _Stream:
 class _Files(FileSystemHandler):  # type: ignore[misc]
     """pyarrow's file system of a store: opening and writing files are operations, other calls are passed on."""
 
-    def __init__(self, inner: FileSystem, doer: Doer) -> None:
+    def __init__(self, inner: FileSystem, doer: OperationRunner) -> None:
         self.inner, self.doer = inner, doer
 
     def __eq__(self, other: object) -> bool:

@@ -117,7 +117,7 @@ class _Run(Faulted):
         elif isinstance(step, Resolve):
             self.resolve(step)
         elif isinstance(step, (Compact, Vacuum, Reopen)):
-            self.care(step)
+            self.maintenance(step)
         elif isinstance(step, Read):
             self.read()
         elif isinstance(step, Query):
@@ -232,7 +232,7 @@ class _Run(Faulted):
         self.resolved()
         self.since_read.append(step.op)
 
-    def care(self, step: Step) -> None:
+    def maintenance(self, step: Step) -> None:
         if isinstance(step, Compact):
             self.guarded("compact", lambda: self.writer.compact(step.full))
             self.compacted(step)

@@ -188,10 +188,10 @@ class Alter(Step):
     """ALTER TABLE. All but ``blank`` and ``default`` change no value that the history reads (L3).
 
     Attributes:
-        kind: ``swap`` two columns exchange names, and the player keeps using their old ones; ``move`` a column comes
-            first; ``widen`` its type; ``extra`` a column without values is added, or dropped if it exists; ``blank`` a
-            column is dropped, and another one added under its name; ``default`` a column with a DEFAULT, which the rows
-            that are there get, comes in the place of another one.
+        kind: ``swap``: two columns exchange names, and the player keeps using their old ones; ``move``: a column comes
+            first; ``widen``: a column gets a wider type; ``extra``: a column without values is added, or dropped if it
+            exists; ``blank``: a column is dropped, and another one added under its name; ``default``: a column with a
+            DEFAULT, which existing rows get, comes in the place of another one.
         columns: the columns that are changed.
     """
 

@@ -56,7 +56,7 @@ def story(trace: Trace, *, whole: bool = False) -> str:
 
 
 def in_words(step: Step, shape: Shape, *, whole: bool = False) -> str:
-    """Return one line for a step; arguments as of :func:`story`."""
+    """Return one line for a step; arguments as for :func:`story`."""
     text = _WORDS[type(step)](step, shape, whole)
     return text if step.fault is None else f"{text}; {_fault(step.fault)}"
 

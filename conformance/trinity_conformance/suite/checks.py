@@ -100,7 +100,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         {"upsert": 6, "log": 2, "delete": 1, "reopen": 1},
     ),
     Check(
-        "care-invisible",
+        "maintenance-invisible",
         ("L3", "K6", "U4", "E3", "R1"),
         "compaction, vacuum and reopening change no read and no later fold",
         {"compaction": 3, "vacuum": 1, "reopen": 1, "late-after-compaction": 3, "tie-after-compaction": 2,

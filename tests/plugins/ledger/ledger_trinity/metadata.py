@@ -172,7 +172,7 @@ class LedgerMetadata(TableCommits):
 
         return on_newest(here, known or found.definition, attempt)
 
-    # -- care -------------------------------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------------------
 
     def delete_unneeded(self, table: TableHandle, older_than_ms: int) -> list[Entry]:
         here, table_id = self._here(table)

@@ -69,6 +69,6 @@ class ResolveLeavesFoldedRows(EngineModel):
         return {key: [*([self.left[key]] if key in self.left else []), *versions] for key, versions in found.items()}
 
 
-ENGINE_CARE: Final[tuple[type[EngineModel], ...]] = (
+ENGINE_MAINTENANCE: Final[tuple[type[EngineModel], ...]] = (
     CompactionForgetsDeleted, CompactionForgetsContributions, ResolveForgetsContributions, ResolveLeavesFoldedRows,
 )  # fmt: skip

@@ -69,7 +69,7 @@ class ReopenLosesLastCommit(Model):
         self.commits[-1:] = [[]]
 
 
-CARE_MUTANTS: Final[Mapping[str, type[Model]]] = {c.__name__: c for c in (
+MAINTENANCE_MUTANTS: Final[Mapping[str, type[Model]]] = {c.__name__: c for c in (
     CompactionForgetsTombstones, CompactionForgetsOrder, ResolveForgetsTombstones, ResolveDeletesWhatWins,
     VacuumForgetsTransactions, ReopenLosesLastCommit,
 )}  # fmt: skip
