@@ -1,6 +1,6 @@
 """``python -m docs.examples [--write] [--spark] PAGE…`` runs the examples of pages and says where they print otherwise.
 
-The ``python`` blocks of a page are one script, run from top to bottom in an empty folder. The ``text`` block behind a
+The ``python`` blocks of a page are one script, run from top to bottom in an empty folder. The ``text`` block after a
 block is what it prints; ``--write`` writes it. Of a set of tabs the first is run, or with ``--spark`` the tab of that
 name, where the set has one; on a page of Spark, every one.
 """
