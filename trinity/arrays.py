@@ -77,7 +77,7 @@ def _booleans(values: pa.BooleanArray) -> np.ndarray:
 
 
 def as_scalar(value: float, kind: pa.DataType | None = None) -> Any:
-    """Return a number or a boolean as an Arrow scalar; arguments and errors as of :func:`as_arrow`."""
+    """Return a number or a boolean as an Arrow scalar; arguments and errors as for :func:`as_arrow`."""
     return as_arrow(np.array([value]), kind)[0]
 
 

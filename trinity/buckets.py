@@ -110,7 +110,7 @@ class Buckets:
 
 
 def _options_of(catalog: str, own: Mapping[str, Any] | None, storage: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options, without keys, of the store of a catalog that hands out keys itself.
+    """Return the options, without credentials, of the store of a catalog that issues them itself.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID if the catalog's own options have a key.

@@ -118,7 +118,7 @@ class Catalogs(Mapping[str, Connector]):
         return [TableName(c, s, name) for c, s in self.schemas(within) for name in self[c].metadata.list_tables(s)]
 
     def schemas(self, within: TableName | None = None) -> list[tuple[str, str]]:
-        """Return (catalog, schema) of the schema of ``within``, or of all schemas. Errors as of :meth:`tables`."""
+        """Return (catalog, schema) of the schema of ``within``, or of all schemas. Errors as for :meth:`tables`."""
         if within is not None:
             return [(within.catalog, within.schema)]
         return [(c, s) for c in sorted(self) for s in self[c].metadata.list_schemas()]

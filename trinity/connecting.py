@@ -58,8 +58,8 @@ def connect(
         engine: what executes statements. ``auto``: this process where it can, unless ``spark`` is given or the work is
             large; Spark starts when it is needed. ``local``: this process alone; what needs Spark is an error.
             ``spark``: Spark, for all that reads or writes rows (docs/local.md).
-        local_bytes: this process executes a statement that reads files of at most so many bytes; by default an eighth
-            of the process's memory.
+        local_bytes: the most bytes of files that a statement may read for this process to execute it; by default an
+            eighth of the process's memory.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID for an unknown connector or option, for a Spark that lacks what the

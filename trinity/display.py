@@ -41,7 +41,7 @@ def _footer(count: int, more: bool) -> list[str]:
 
 
 def as_html(columns: Sequence[str], rows: Sequence[Sequence[Any]], more: bool) -> str:
-    """Return an HTML table; arguments as of :func:`as_text`."""
+    """Return an HTML table; arguments as for :func:`as_text`."""
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "\n".join("<tr>" + "".join(f"<td>{escape(_text(v))}</td>" for v in row) + "</tr>" for row in rows)
     footer = "".join(_footer(len(rows), more))

@@ -77,7 +77,7 @@ class Session:
         current_catalog: the catalog of names without a catalog.
         current_schema: the schema of names without a schema.
         allow_code: whether SQL may run code and read files by path.
-        engine: what executes statements, as of :func:`trinity.connect`.
+        engine: what executes statements, as for :func:`trinity.connect`.
         local_bytes: maximum bytes of files that a statement may read for this process to execute it.
     """
 
@@ -593,8 +593,8 @@ class Session:
         Args:
             name: full or relative name.
             definition: :attr:`Table.definition` of the other table.
-            if_not_exists: as of :meth:`create_table`.
-            fill: as of :meth:`create_table`; None for an empty table.
+            if_not_exists: as for :meth:`create_table`.
+            fill: as for :meth:`create_table`; None for an empty table.
 
         Raises:
             TrinityError: as :meth:`create_table`.
@@ -849,7 +849,7 @@ class Session:
             dialect: ``spark`` or ``trino``; ``postgres`` and ``duckdb`` as far as types are known.
             txn: (application, version) of an INSERT, MERGE, UPDATE, DELETE or TRUNCATE; a retry with the same or a
                 lower version does nothing (L4).
-            engine: what executes the statement, as of :func:`trinity.connect`; None for the session's engine.
+            engine: what executes the statement, as for :func:`trinity.connect`; None for the session's engine.
 
         Returns:
             for a query merged rows, which are computed when they are asked for; for DML one row of counts

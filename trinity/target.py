@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
-"""What executes the statements of a session, as of :func:`trinity.connect`."""
+"""What executes the statements of a session, as for :func:`trinity.connect`."""
 
 
 class Host(Protocol):

@@ -47,7 +47,7 @@ def test_a_plan_goes_with_how_large_the_base_is(stock: Table) -> None:
     put_range(stock, 10, 20, 2)
     assert "finds them first" in plan(stock.explain())
     assert "finds them first" in plan(stock.explain())  # (an explained read is not executed)
-    assert "of the keys that are asked for are found first" in plan(stock.explain(where="id IN (1, 12)"))
+    assert "the positions of the requested keys are found first" in plan(stock.explain(where="id IN (1, 12)"))
     assert "neither exchanged nor sorted" in plan(stock.explain(where="id < 12"))
     assert stock.to_df().count() == 9_998
     assert "known from a read before" in plan(stock.explain())

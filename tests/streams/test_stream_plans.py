@@ -7,7 +7,7 @@ import json
 import pytest
 
 from trinity import TrinityError
-from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
+from trinity.datasource.offsets import Batch, Offset, batch, commits_after
 from trinity.datasource.options import Options
 from trinity.datasource.parts import SourceFile, grouped
 from trinity.spi import HistoryEntry
@@ -30,7 +30,7 @@ def test_a_stream_begins_with_the_rows_and_goes_on_with_changes() -> None:
     assert versions(batch("t", known, ROWS, Offset(2))) == (2, [])
     assert versions(batch("t", known, Offset(2), Offset(4))) == (None, [3, 4])
     assert versions(batch("t", known, Offset(4), Offset(4))) == (None, [])
-    assert [entry.version for entry in commits_behind("t", known, ROWS)] == [4]
+    assert [entry.version for entry in commits_after("t", known, ROWS)] == [4]
 
 
 def test_a_batch_is_the_same_when_it_is_asked_for_again_later() -> None:
@@ -54,7 +54,7 @@ def test_what_was_vacuumed_is_an_error_that_names_the_oldest() -> None:
 
 def test_versions_that_a_table_has_never_had() -> None:
     with pytest.raises(TrinityError, match=r"no version 9, which the stream has come to.* repaired"):
-        commits_behind("t", history(5, 6), Offset(9))
+        commits_after("t", history(5, 6), Offset(9))
 
 
 @pytest.mark.parametrize("offset", [ROWS, Offset(7, "id"), Offset(0), Offset(3, begins="version")])
@@ -137,8 +137,9 @@ def test_options_that_no_batch_takes(given: dict[str, str], message: str) -> Non
 
 
 def test_a_time_behind_the_newest_commit_is_no_beginning() -> None:
-    assert [
-        e.version for e in commits_behind("t", history(1, 2, 3), Offset(begins="timestamp", timestamp_ms=1500))
-    ] == [2, 3]
+    assert [e.version for e in commits_after("t", history(1, 2, 3), Offset(begins="timestamp", timestamp_ms=1500))] == [
+        2,
+        3,
+    ]
     with pytest.raises(TrinityError, match="startingVersion=latest streams what comes"):
-        commits_behind("t", history(1, 2, 3), Offset(begins="timestamp", timestamp_ms=3001))
+        commits_after("t", history(1, 2, 3), Offset(begins="timestamp", timestamp_ms=3001))

@@ -121,7 +121,7 @@ def test_beginnings_and_limits(reader: Reader, table: Table, tmp_path: Path) -> 
     assert newest.run(startingVersion="latest") == [Counter()]
     assert newest.run(startingVersion="latest") == []
     assert [feed(table, versions[10], put(table, (9, 99, "a")))] == newest.run(startingVersion="latest")
-    assert "startingTimestamp is behind the newest" in Reader(reader.spark, table, tmp_path / "x").refused(
+    assert "startingTimestamp is after the newest" in Reader(reader.spark, table, tmp_path / "x").refused(
         startingTimestamp="2999-01-01"
     )
 

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from trinity.applying.arguments import END_AT, START_AT, ApplyArguments
-from trinity.engine.appending.append import append_own
+from trinity.engine.appending.append import append_derived
 from trinity.engine.reading.plan import FoldPlan
 from trinity.merge.spec import merge_spec
 from trinity.spi import (
@@ -141,4 +141,4 @@ class HistoryPlan:
         self, rows: Any, bounds: Mapping[str, tuple[Any, Any]] | None, txn: TransactionId | None
     ) -> CommitResult:
         """Append changed rows of the target, unless another commit has changed the same rows since (L7)."""
-        return append_own(self.table, rows, self.at, self.splits, txn, bounds)
+        return append_derived(self.table, rows, self.at, self.splits, txn, bounds)

@@ -253,7 +253,7 @@ def _position(position: str | None, columns: Mapping[str, str]) -> str:
 
 _FILE: Final = r"(.*)\.0*([0-9]{1,18})"
 _LSN_PATTERN: Final = "[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,4}"
-_USUAL: Final = 6
+_MIN_FILE_DIGITS: Final = 6
 """Minimum digits of the number of a MySQL log file; after 999999 comes 1000000."""
 
 
@@ -265,9 +265,9 @@ def _binlog_position(file: str, pos: str, row: str) -> str:
     """
     pattern = text_literal(whole(_FILE))
     name, number = (f"regexp_extract({file}, {pattern}, {n})" for n in (1, 2))
-    digits, usual = f"length({number})", f"lpad({number}, {_USUAL}, '0')"
-    longer = f"concat(char({ord('a') - _USUAL - 1} + {digits}), {number})"
-    digits_shown = f"IF({digits} > {_USUAL}, {longer}, {usual})"
+    digits, usual = f"length({number})", f"lpad({number}, {_MIN_FILE_DIGITS}, '0')"
+    longer = f"concat(char({ord('a') - _MIN_FILE_DIGITS - 1} + {digits}), {number})"
+    digits_shown = f"IF({digits} > {_MIN_FILE_DIGITS}, {longer}, {usual})"
     numbers = [f"IF({matches(n, '[0-9]{1,20}')}, lpad({n}, 20, '0'), NULL)" for n in (pos, f"coalesce({row}, '0')")]
     return (
         f"IF({matches(file, _FILE)}, concat({name}, '.', {digits_shown}, ':', {numbers[0]}, ':', {numbers[1]}), NULL)"

@@ -50,5 +50,5 @@ def delta_changes(
 
 
 def delta_versions(changes: DataFrame, roles: VersionColumns, sorted_within: Sequence[str] = ()) -> DataFrame:
-    """Return the row versions of a feed with Delta's columns. Arguments and errors as of :func:`feed_versions`."""
+    """Return the row versions of a feed with Delta's columns. Arguments and errors as for :func:`feed_versions`."""
     return feed_versions(changes, roles, _KINDS, "CAST(_commit_version AS BIGINT)", DELTA_FEED, sorted_within)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trinity.calls import public, spark_errors
 from trinity.cdc.delta import delta_versions
 from trinity.cdc.version_columns import VersionColumns, version_columns
-from trinity.engine.appending.append import append_own
+from trinity.engine.appending.append import append_derived
 from trinity.engine.changing.statement import rerun
 from trinity.engine.feed.reader_position import ReaderPosition
 from trinity.engine.reading.dropped_table import reporting_dropped_table
@@ -35,7 +35,7 @@ _BITS: Final = 4 * _DIGITS
 
 
 def number_of(position: ReaderPosition) -> int:
-    """Return a position as a number of its version and first digits of its commit; of the version alone if need be."""
+    """Encode a position as one number: its version with the first digits of its commit, or its version alone."""
     if position.version >= _VERSIONS or len(position.commit) < _DIGITS:
         return position.version
     return _BOUND | position.version << _BITS | int(position.commit[:_DIGITS], 16)
@@ -77,9 +77,9 @@ def follow(
         transform: makes the DataFrame of the target's rows out of the row versions, which have the watermark and row
             kind of :func:`delta_changes`; by default all columns stay as they are.
         name: distinguishes several calls that bring the same source into the same target.
-        watermark: as of :func:`delta_changes`.
-        row_kind: as of :func:`delta_changes`.
-        preimages: as of :func:`delta_changes`; by default True if the target has aggregate functions.
+        watermark: as for :func:`delta_changes`.
+        row_kind: as for :func:`delta_changes`.
+        preimages: as for :func:`delta_changes`; by default True if the target has aggregate functions.
 
     Returns:
         the target's commit; ``skipped`` when there was nothing new.
@@ -103,7 +103,7 @@ def follow(
     return rerun(target, _Following(source, target, roles, keys.sorted_within, transform, name).attempt)
 
 
-def _word(target: SplitSource) -> str:
+def _application_prefix(target: SplitSource) -> str:
     """Return the first word of the application in a target's ``txn``.
 
     It differs after CREATE OR REPLACE, since the new target has none of the rows of the one it replaced.
@@ -123,7 +123,7 @@ class _Keys:
 
     Attributes:
         compared: the columns by which the new row of an update is found for the old one.
-        sorted_within: as of :func:`~trinity.cdc.changelog.feed_versions`.
+        sorted_within: as for :func:`~trinity.cdc.changelog.feed_versions`.
     """
 
     compared: tuple[str, ...]
@@ -133,9 +133,9 @@ class _Keys:
     def of(cls, target: Table, given: Sequence[str], columns: Sequence[str], *, changed: bool) -> _Keys:
         """Return the columns for rows that the source identifies by the columns ``given``.
 
-        A row may get another key in the target and keep its own, or get another one and keep the target's. So a copy
-        compares the target's key. Where a transform may change the key's values, an old row is left out only if the new
-        one has the same values in both keys; else it comes before the new one, which wins then.
+        The two tables may have different keys, so an update may change a row's key in one and not in the other. Without
+        a transform the target's key is compared. With one, which may change key values, the old row is left out only if
+        both keys stay the same; otherwise it precedes the new row, which then wins.
 
         Args:
             target: the target.
@@ -170,7 +170,9 @@ class _Following:
         """Make one commit. Raise TRANSACTION_CONFLICT when others wrote into the target meanwhile."""
         at = self.target.splits()  # read before the txn, so that a commit that records one later is a conflict
         newest = self.source.splits()
-        application = " ".join(filter(None, [_word(at), newest.definition.id or str(self.source.name), self.name]))
+        application = " ".join(
+            filter(None, [_application_prefix(at), newest.definition.id or str(self.source.name), self.name])
+        )
         recorded = self.target.connector.metadata.recorded_txn(self.target.handle, application)
         reached = None if recorded is None else position_of(recorded)
         if reached is not None:
@@ -183,7 +185,7 @@ class _Following:
             changes = self._all_rows(newest) if reached is None else self._changes_since(reached, newest)
             rows = delta_versions(self._without_marks(changes, newest), self.roles, self.sorted_within)
             rows = transformed(self.target, rows, self.transform)
-            return append_own(self.target, rows, handle, at, (application, number_of(ReaderPosition.of(newest))))
+            return append_derived(self.target, rows, handle, at, (application, number_of(ReaderPosition.of(newest))))
 
     @property
     def _reader(self) -> str:

@@ -48,7 +48,7 @@ class Reading:
     invalid: Invalid
 
     def parsed(self, fields: str) -> DataFrame:
-        """Parse the messages: ``text`` STRING; ``m``, a STRUCT, marked as of :mod:`~trinity.cdc.json_text`; ``key``.
+        """Parse the messages: ``text`` STRING; ``m``, a STRUCT, marked as in :mod:`~trinity.cdc.json_text`; ``key``.
 
         ``m`` is NULL for a text that is not one JSON object, or has a wrong type in one of the tool's own fields.
         ``key`` is the message's key in Kafka, STRING; NULL where there is none.
@@ -107,7 +107,7 @@ class Reading:
     def row_versions(
         self, rows: DataFrame, encoding: Encoding, placeholder: str | None = None, own: Mapping[str, str] | None = None
     ) -> DataFrame:
-        """Return the row versions of changes; arguments as of :class:`_Changes`."""
+        """Return the row versions of changes; arguments as for :class:`_Changes`."""
         return _row_versions(_Changes(rows, self.columns, encoding, placeholder, own or {}), self.roles)
 
 

@@ -153,7 +153,7 @@ class Server:
     def _type_name(self, oid: int) -> tuple[str, bool]:
         """Return the base type's name (of an array: of the elements'), and True for an array.
 
-        A type that is dropped is text, and so is an array without commas between its items, as of boxes.
+        A type that is dropped is text, and so is an array without commas between its items, such as one of boxes.
         """
         found = self._connected().execute(
             "SELECT typname, typtype, typbasetype::int8, typelem::int8, typinput = 'array_in'::regproc, typdelim = ',' "

@@ -94,8 +94,8 @@ class PostgresSlot:
         Each table is emptied first. An interrupted call leaves the slot behind: :meth:`drop` it, and call again.
 
         Args:
-            tables: as of :meth:`follow`; None for no initial rows.
-            read: as of :meth:`follow`. Rows have ``op`` = ``r``, and an LSN below those of all changes to come.
+            tables: as for :meth:`follow`; None for no initial rows.
+            read: as for :meth:`follow`. Rows have ``op`` = ``r``, and an LSN below those of all changes to come.
 
         Returns:
             the LSN at which the changes begin.
@@ -121,7 +121,9 @@ class PostgresSlot:
                     self._fill(table, changes, snapshot.lsn, envelopes, read)
         return snapshot.lsn
 
-    def _fill(self, table: Table, changes: Iterator[_Placed], lsn: int, envelopes: Envelopes, read: Read) -> None:
+    def _fill(
+        self, table: Table, changes: Iterator[_TransactionChange], lsn: int, envelopes: Envelopes, read: Read
+    ) -> None:
         """Commit rows in several steps; the last one records that the table is complete."""
         while len(some := list(itertools.islice(changes, _LIMIT))) == _LIMIT:
             table.upsert(_rows(table, some, envelopes, read))
@@ -174,7 +176,7 @@ class PostgresSlot:
         Args:
             tables: ``schema.table`` of PostgreSQL -> the keyed table that follows it; None for one to be left out.
             read: makes row versions of envelopes: ``cdc.debezium``, or a function that calls it with more arguments.
-            limit: as of :meth:`changes`; a table gets one commit for each such batch.
+            limit: as for :meth:`changes`; a table gets one commit for each such batch.
 
         Returns:
             the LSN that the tables have reached.
@@ -199,7 +201,9 @@ class PostgresSlot:
             if batch.last:
                 return batch.lsn
 
-    def _apply(self, table: Table, changes: list[_Placed], lsn: int, envelopes: Envelopes, read: Read) -> None:
+    def _apply(
+        self, table: Table, changes: list[_TransactionChange], lsn: int, envelopes: Envelopes, read: Read
+    ) -> None:
         """Commit the changes of a table; those before its last truncation are skipped."""
         truncations = [n for n, (change, _) in enumerate(changes) if change.op == "t"]
         after = truncations[-1] + 1 if truncations else 0
@@ -231,32 +235,32 @@ class PostgresSlot:
         if reached > self._server.flushed():
             raise TrinityError(
                 "CONFIGURATION_INVALID",
-                f"Table '{table.name}' has followed further than the server's log goes, which may be an older copy of "
-                "it: drop the slot, and create one of another name.",
+                f"Table '{table.name}' is ahead of the server's log: the server may be an older copy of the one that "
+                "it followed. Drop the slot, and create one of another name.",
             )
 
 
-_Placed = tuple[Change, Transaction]
+_TransactionChange = tuple[Change, Transaction]
 """A change and its transaction."""
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Changes of whole transactions; ``lsn`` and ``last`` as of :class:`PostgresChanges`."""
+    """Changes of whole transactions; ``lsn`` and ``last`` as for :class:`PostgresChanges`."""
 
-    changes: list[_Placed]
+    changes: list[_TransactionChange]
     lsn: int
     last: bool
 
 
-def _events(changes: Iterable[_Placed], envelopes: Envelopes) -> pa.Table:
+def _events(changes: Iterable[_TransactionChange], envelopes: Envelopes) -> pa.Table:
     """Return changes as :attr:`PostgresChanges.events`."""
     rows = [(c.relation.full_name, c.op, c.lsn, t.end, envelopes.text(c, t)) for c, t in changes]
     columns = zip(*rows, strict=True) if rows else [()] * len(_SCHEMA)
     return pa.table([pa.array(values, f.type) for values, f in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
 
 
-def _rows(table: Table, changes: Iterable[_Placed], envelopes: Envelopes, read: Read) -> DataFrame:
+def _rows(table: Table, changes: Iterable[_TransactionChange], envelopes: Envelopes, read: Read) -> DataFrame:
     """Return changes of rows as row versions, in one partition: it keeps their order, and a commit has one file."""
     texts = pa.array([envelopes.text(*change) for change in changes], pa.string())
     return read(arrow_frame(table.session.spark, pa.table({"value": texts})).coalesce(1), table)
@@ -273,13 +277,13 @@ def _target(tables: Mapping[str, Table | None], relation: Relation) -> Table | N
     if relation.full_name not in tables:
         hint = nearest(relation.full_name, [*tables])
         message = (
-            f"tables lacks '{relation.full_name}', which the slot tells of.{hint} Give its table, or None for none."
+            f"tables lacks '{relation.full_name}', which the slot publishes.{hint} Give its table, or None to skip it."
         )
         raise TrinityError("INVALID_ARGUMENTS", message)
     return tables[relation.full_name]
 
 
-def _check(changes: Iterable[_Placed], tables: Mapping[str, Table | None]) -> None:
+def _check(changes: Iterable[_TransactionChange], tables: Mapping[str, Table | None]) -> None:
     """Check that the old rows of updates and deletes have the key of the table that follows."""
     found = {(change.relation, change.op in ("u", "d")): None for change, _ in changes}
     for relation, has_old_row in found:

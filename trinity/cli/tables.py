@@ -77,7 +77,7 @@ def history(table: Named, warehouse: Warehouse = "warehouse", as_json: AsJson = 
 
 def changes(
     table: Named,
-    after: Annotated[str, typer.Option("--after", help="A version or an ISO time: changes behind it.")],
+    after: Annotated[str, typer.Option("--after", help="A version or an ISO time: changes after it.")],
     until: Annotated[str | None, typer.Option("--until", help="The last version or time; the newest if none.")] = None,
     warehouse: Warehouse = "warehouse",
     net: Annotated[bool, typer.Option("--net", help="One change per key over all the versions.")] = False,

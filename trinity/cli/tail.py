@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trinity.table import Table
 
 _READER: Final = "tail"
-_REMEDY: Final = "Begin behind a version of history(), by --after."
+_REMEDY: Final = "Begin after a version of history(), by --after."
 _ROWS_AT_ONCE: Final = 1000
 """Maximum number of rows of one printed table."""
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from trinity.clock import now_ms
 from trinity.datasource.columns import as_json, columns_of, differences
-from trinity.datasource.offsets import Batch, Offset, batch, commits_behind
+from trinity.datasource.offsets import Batch, Offset, batch, commits_after
 from trinity.datasource.parts import CHANGE_COLUMNS
 from trinity.engine.feed.changelog import TableChangelog, prune
 from trinity.engine.feed.compaction_intervals import starting_commit
@@ -142,16 +142,16 @@ def _offset(table: Target, question: Mapping[str, Any]) -> Any:
     most = question["most"]
     all_now = (most is not None or not question["begun"]) and reads_all_now(table.session.spark)
     if all_now and not question["begun"]:  # Spark asks once before it passes the checkpoint's offset
-        behind = [HistoryEntry(splits.version, splits.timestamp_ms, "", commit=splits.commit)]
+        unread = [HistoryEntry(splits.version, splits.timestamp_ms, "", commit=splits.commit)]
     else:
-        behind = commits_behind(str(table.name), _history(table), start)[: None if all_now else most]
+        unread = commits_after(str(table.name), _history(table), start)[: None if all_now else most]
     if "columns" in question:
-        behind = _commits_of_same_columns(table, behind, question)
-    return Offset.behind(behind[-1], splits.definition.id).to_dict() if behind else start.to_dict()
+        unread = _commits_of_same_columns(table, unread, question)
+    return Offset.after(unread[-1], splits.definition.id).to_dict() if unread else start.to_dict()
 
 
 def _commits_of_same_columns(
-    table: Target, behind: list[HistoryEntry], question: Mapping[str, Any]
+    table: Target, unread: list[HistoryEntry], question: Mapping[str, Any]
 ) -> list[HistoryEntry]:
     """Return the commits before the first one with other columns than the stream's.
 
@@ -165,13 +165,13 @@ def _commits_of_same_columns(
         return differences(wanted, table.splits(entry.version).definition.visible, chosen=question["chosen"])
 
     wanted = columns_of(question["columns"])
-    if not behind or not differ(behind[-1]):
-        return behind
-    for index, entry in enumerate(behind):
+    if not unread or not differ(unread[-1]):
+        return unread
+    for index, entry in enumerate(unread):
         if entry.version > question["of"] and (found := differ(entry)):
             if index:
-                return behind[:index]
-            if makes_another(table, behind, index):
+                return unread[:index]
+            if makes_another(table, unread, index):
                 raise another_table(table, entry.version)
             raise TrinityError(
                 "NOT_SUPPORTED",
@@ -180,7 +180,7 @@ def _commits_of_same_columns(
                 "and start it with the same checkpoint: it goes on from here with the new columns. With option "
                 "onSchemaChange=ignore it keeps those that it has.",
             )
-    return behind
+    return unread
 
 
 def _batch(table: Target, folder: str | None, question: Mapping[str, Any]) -> Any:

@@ -30,7 +30,7 @@ class Offset:
         begins: ``rows`` for the table's rows and then its changes, ``latest`` for changes from now on, ``version`` and
             ``timestamp`` for changes from there; None once something was read.
         timestamp_ms: of a beginning at a time, milliseconds since the epoch.
-        commit: as of :class:`ReaderPosition`; empty in the checkpoints of older releases too.
+        commit: as for :class:`ReaderPosition`; empty in the checkpoints of older releases too.
     """
 
     version: int | None = None
@@ -40,7 +40,7 @@ class Offset:
     commit: str = ""
 
     @classmethod
-    def behind(cls, found: HistoryEntry, table: str) -> Offset:
+    def after(cls, found: HistoryEntry, table: str) -> Offset:
         """Return the offset after a commit of the table with this id."""
         return cls(found.version, table, commit=ReaderPosition.of(found).commit)
 
@@ -100,10 +100,10 @@ def batch(name: str, history: Sequence[HistoryEntry], start: Offset, end: Offset
     end.check(name, last)
     if start.begins == "rows":
         return Batch(rows=last)
-    return Batch(changes=tuple(e for e in commits_behind(name, history, start) if e.version <= last.version))
+    return Batch(changes=tuple(e for e in commits_after(name, history, start) if e.version <= last.version))
 
 
-def commits_behind(name: str, history: Sequence[HistoryEntry], start: Offset) -> list[HistoryEntry]:
+def commits_after(name: str, history: Sequence[HistoryEntry], start: Offset) -> list[HistoryEntry]:
     """Return the commits whose changes are still to be read; for the beginnings ``rows`` and ``latest`` the newest.
 
     Arguments and errors as for :func:`batch`.
@@ -114,7 +114,7 @@ def commits_behind(name: str, history: Sequence[HistoryEntry], start: Offset) ->
         if start.timestamp_ms > history[-1].timestamp_ms:
             raise TrinityError(
                 "INVALID_ARGUMENTS",
-                f"startingTimestamp is behind the newest commit of table '{name}', version {history[-1].version}; "
+                f"startingTimestamp is after the newest commit of table '{name}', version {history[-1].version}; "
                 "startingVersion=latest streams what comes from now on.",
             )
         return [entry for entry in history if entry.timestamp_ms >= start.timestamp_ms]

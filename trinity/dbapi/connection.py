@@ -208,7 +208,7 @@ class Cursor:
         Args:
             operation: SQL, with ``?`` or ``:name`` for each parameter.
             seq_of_parameters: the lists of values, or mappings with the values of the names.
-            txn: as of :meth:`execute`; only if all lists are stored by one commit.
+            txn: as for :meth:`execute`; only if all lists are stored by one commit.
 
         Raises:
             Error: as :meth:`execute`, naming the position of the list, from 1; ProgrammingError when the statement

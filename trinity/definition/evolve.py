@@ -71,7 +71,7 @@ def moved(definition: TableDefinition, name: str, position: Position) -> TableDe
     elif position is not None:
         before = _visible_column(definition, position)
         if before is column:
-            raise TrinityError("INVALID_ARGUMENTS", f"Column '{column.name}' cannot be moved behind itself.")
+            raise TrinityError("INVALID_ARGUMENTS", f"Column '{column.name}' cannot be moved after itself.")
         at = others.index(before) + 1
     others.insert(at, column)
     return definition.with_columns([*others, *(c for c in definition.columns if c.hidden)])

@@ -1,8 +1,8 @@
-"""Spark's reads with keys that a catalog hands out for one table.
+"""Spark's reads with credentials that a catalog issues for one table.
 
-S3A has one key for each bucket and scheme, and keeps the client that it has made with that key. So each key gets a
-scheme of its own, and by that a client of its own. A plan shows the settings of its scans, so these have placeholders
-for keys only. The keys themselves are in the configuration of Hadoop's file systems, which Spark sends to executors.
+S3A has one credential for each bucket and scheme, and keeps the client that it has made with it. So each credential
+gets a scheme of its own, and by that a client of its own. A plan shows the settings of its scans, so these have
+placeholders only. The credentials are in the configuration of Hadoop's file systems, which Spark sends to executors.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _OF_ICEBERG: Final = {
 GRANTED: Final = SparkRequirements(
     packages=tuple(_OF_ICEBERG.values()), probes=_OF_ICEBERG, jars="trinity.spark/granted.jars"
 )
-"""The JARs that catalogs which hand out keys require: with them Iceberg's own reader reads tables of other engines."""
+"""The JARs for catalogs that issue credentials: with them Iceberg's own reader reads tables of other engines."""
 
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _SECRET: Final = ("access.key", "secret.key", "session.token")
 _KEPT: Final = "trinity.granted"
-"""The beginning of the names of the settings that hold keys."""
+"""The beginning of the names of the settings that hold credentials."""
 _UNKNOWN_END_MS: Final = 12 * 60 * 60 * 1000
-"""How long a key without a known end is kept after its last use, milliseconds."""
+"""How long a credential of unknown expiry is kept after its last use, milliseconds."""
 _until: Final[dict[int, tuple[int, str, FileAccess]]] = {}
 _mutex: Final = threading.Lock()
 
@@ -68,7 +68,7 @@ def file_access(spark: SparkSession, paths: Sequence[str]) -> FileAccess:
     """Return the access to files of one table, and let Spark use it from now on.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for files with more than one key; CONFIGURATION_INVALID over Spark Connect.
+        TrinityError: NOT_SUPPORTED for files with more than one credential; CONFIGURATION_INVALID over Spark Connect.
     """
     if not (any_granted() and paths and in_bucket(paths[0])):
         return FileAccess()
@@ -115,7 +115,7 @@ def _access_by_credential(spark: SparkSession, credential: Granted, bucket: str)
 
 
 def _close_client(java: Any, hadoop: Any, uri: str, access: FileAccess) -> None:
-    """Close this process's client with a key that has expired, and forget the key."""
+    """Close this process's client with a credential that has expired, and forget the credential."""
     conf = java.org.apache.hadoop.conf.Configuration(hadoop)
     for name, value in access.options.items():
         conf.set(name, value)

@@ -27,9 +27,9 @@ column; 1 if a row of SQL UPDATE carries it, even as NULL; + if an ingested row 
 with every column. Only in ``partial-update`` and ``aggregation`` tables (P1)."""
 
 STAMP = "_trinity_order"
-"""BIGINT column: the row's stamp, which says when it was written (:mod:`trinity.spi.files`). NULL in rows of other
-engines. Files of keyed tables have it in formats whose files other engines may rewrite. The table itself has it from
-its first row change on (L3)."""
+"""BIGINT column: the row's stamp, which places its write among the commits (:mod:`trinity.spi.files`). NULL in rows of
+other engines. Files of keyed tables have it in formats whose files other engines may rewrite. The table itself has it
+from its first row change on (L3)."""
 
 METADATA_VERSION: Final = 2
 """Version of Trinity's metadata of a table: the definition, the tiers of files, the sidecar, the txn records. It is

@@ -20,7 +20,7 @@ from trinity.storage.errors import (
     object_trouble,
     plain_text,
     reporting_store_errors,
-    with_renewed_keys,
+    with_renewed_credentials,
     without_conditional_put,
 )
 from trinity.storage.grants import is_granted, options_at
@@ -42,11 +42,11 @@ _proving = threading.Lock()
 def _renewing(
     request: Callable[Concatenate[BucketObjects, _P], _R],
 ) -> Callable[Concatenate[BucketObjects, _P], _R]:
-    """Return a request that is retried once, with newer keys of the catalog, if the store refuses its keys."""
+    """Return a request that is retried once, with newer credentials of the catalog, if the store refuses its own."""
 
     @wraps(request)
     def renewed(objects: BucketObjects, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        return with_renewed_keys(objects.root, lambda: request(objects, *args, **kwargs))
+        return with_renewed_credentials(objects.root, lambda: request(objects, *args, **kwargs))
 
     return renewed
 
@@ -55,7 +55,7 @@ class BucketObjects:
     """The objects of a bucket (:class:`~trinity.storage.entries.Objects`); paths are the texts of locations.
 
     Args:
-        root: a location in the bucket, below which the keys allow writes.
+        root: a location in the bucket, below which the credentials allow writes.
     """
 
     def __init__(self, root: Location) -> None:
@@ -66,7 +66,7 @@ class BucketObjects:
         return self._client_of(once=False)
 
     def _client_of(self, *, once: bool) -> ObjectStore:
-        """Return the bucket's client with the present keys; if ``once``, a client that does not retry requests."""
+        """Return the bucket's client with the present credentials; if ``once``, one that does not retry requests."""
         with reporting_store_errors(str(self.root)):
             return self.root.kind.client(self.root.store, self._options, once=once)
 
@@ -120,7 +120,7 @@ class BucketObjects:
     def _listed(self, root: str, prefix: str, after: str | None) -> Iterable[tuple[str, ObjectMeta]]:
         if not is_granted(self.root):
             return self._pages(root, prefix, after)
-        return with_renewed_keys(self.root, lambda: [*self._pages(root, prefix, after)])
+        return with_renewed_credentials(self.root, lambda: [*self._pages(root, prefix, after)])
 
     def _pages(self, root: str, prefix: str, after: str | None) -> Iterator[tuple[str, ObjectMeta]]:
         below = _key(f"{root}/{prefix}" if prefix else root)
@@ -148,13 +148,13 @@ class BucketObjects:
     # -- writing ----------------------------------------------------------------------------------------
 
     def put_new(self, path: str, data: bytes) -> None:
-        with_renewed_keys(self.root, self._prove)
+        with_renewed_credentials(self.root, self._prove)
 
         def put() -> None:
-            with_renewed_keys(self.root, lambda: self._put_new(path, data, once=True))
+            with_renewed_credentials(self.root, lambda: self._put_new(path, data, once=True))
 
         def look() -> bytes:
-            return with_renewed_keys(self.root, lambda: self._read(path, once=True))
+            return with_renewed_credentials(self.root, lambda: self._read(path, once=True))
 
         if not put_settled(data, put, look):
             raise AlreadyExists(path.rpartition("/")[2])

@@ -61,7 +61,7 @@ def options_as_text(before: str | None, buckets: Mapping[str, StoreOptions]) -> 
 
 
 def options_to_learn(store: str) -> str:
-    """Return the options of one bucket, with keys, as text for :func:`learn_options`."""
+    """Return the options of one bucket, with credentials, as text for :func:`learn_options`."""
     return options_as_text(None, {store: options_of(store)})
 
 
@@ -82,7 +82,7 @@ def _read(text: str) -> dict[str, StoreOptions]:
 
 
 def claim_bucket(store: str, options: StoreOptions) -> None:
-    """Set the options of a bucket for a session that uses it; newer keys replace older ones.
+    """Set the options of a bucket for a session that uses it; newer credentials replace older ones.
 
     Raises:
         TrinityError: CONFIGURATION_INVALID if an open session has the bucket of that name at another endpoint.

@@ -69,7 +69,7 @@ class _FifoLock:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._turns: deque[threading.Event] = deque()
-        """The owner's event, which is set, and behind it those of the waiting threads."""
+        """The owner's event, which is set, and after it those of the waiting threads."""
 
     @contextmanager
     def taken(self, timeout_s: float | None = None) -> Iterator[bool]:
@@ -113,7 +113,7 @@ class Retries:
         """Begin the time for retries, unless it has begun.
 
         Args:
-            timeout_s: how long new attempts may begin, seconds.
+            timeout_s: for how many seconds new attempts may begin.
 
         Returns:
             the seconds that are left; negative once the time is over.
@@ -126,7 +126,7 @@ class Retries:
         return self._deadline_s - now
 
     def pause(self, timeout_s: float) -> bool:
-        """Pause before the next attempt; if the time is over, return False at once. The argument is as of `begin`."""
+        """Pause before the next attempt; if the time is over, return False at once. ``timeout_s`` as for `begin`."""
         left_s = self.begin(timeout_s)
         if left_s <= 0:
             return False
@@ -162,7 +162,7 @@ def commit_loop(
     Args:
         location: the table's folder.
         attempt: makes one attempt; its result is returned.
-        timeout_s: how long new attempts may begin, seconds. The commits of a statement that runs again on conflicts
+        timeout_s: for how many seconds new attempts may begin. The commits of a statement that runs again on conflicts
             share this time with it.
         alone: True if ``attempt`` removes the folder: while it runs, no other process makes an attempt.
 
@@ -191,7 +191,7 @@ def statement_turn(location: str, timeout_s: float, retries: Retries) -> Iterato
 
     Args:
         location: the table's folder.
-        timeout_s: how long new attempts may begin, seconds.
+        timeout_s: for how many seconds new attempts may begin.
         retries: the statement's retries.
 
     Raises:

@@ -64,7 +64,7 @@ def check_unswept(table: TableHandle) -> None:
     if not there or _REMOVAL_MARK in there:
         raise TrinityError(
             "TRANSACTION_CONFLICT",
-            f"Table '{table.full_name}' took longer to be made than a vacuum spares what has no name; make it again.",
+            f"Table '{table.full_name}' was not named within the time that a vacuum spares; create it again.",
         )
 
 

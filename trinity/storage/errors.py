@@ -1,6 +1,6 @@
 """Failures of disks and object stores as TrinityErrors, which say what is wrong with which store, and what helps.
 
-A request that a store refuses with keys from a catalog is made once more with newer keys.
+A request that a store refuses with credentials from a catalog is made once more with newer ones.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ def plain_text(error: BaseException) -> str:
 _R = TypeVar("_R")
 
 
-def with_renewed_keys(location: Location, call: Callable[[], _R]) -> _R:
-    """Return the result of a call about a location. If the store refuses its keys, retry once with newer ones.
+def with_renewed_credentials(location: Location, call: Callable[[], _R]) -> _R:
+    """Return the result of a call about a location; retry it once, with newer credentials, if the store refuses them.
 
     Args:
         location: an object or a folder.

@@ -175,8 +175,8 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
     def __init__(self, provider: PageSinkProvider, merge: MergeTableHandle, sink: SinkId) -> None:
         super().__init__(provider, merge, sink)
         definition, changed = merge.insert.definition, merge.updated_columns
-        self._carried_columns = [n for n, column in enumerate(definition.columns) if column.name in changed]
-        self._held = self._carried_columns if merge.in_place else range(len(self._storage))
+        self._updated_columns = [n for n, column in enumerate(definition.columns) if column.name in changed]
+        self._held = self._updated_columns if merge.in_place else range(len(self._storage))
         self._held_bytes = 0
         self._positions: defaultdict[str, list[np.ndarray]] = defaultdict(list)
         self._updates: defaultdict[str, _Updates] = defaultdict(_Updates)
@@ -261,7 +261,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
         if not np.isin(positions, gone).all():
             return None, gone
         del self._updates[file]
-        columns = rows.select([self._storage.field(n).name for n in self._carried_columns])
+        columns = rows.select([self._storage.field(n).name for n in self._updated_columns])
         return _Replaced(positions, columns), np.setdiff1d(gone, positions, assume_unique=True)
 
     def _copy_with_columns(self, path: str, replaced: _Replaced) -> bytes | None:
@@ -269,7 +269,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
 
         None if all columns have to be encoded anew.
         """
-        kinds, target = pa.schema([self._storage.field(n) for n in self._carried_columns]), self._merge.insert.target
+        kinds, target = pa.schema([self._storage.field(n) for n in self._updated_columns]), self._merge.insert.target
         found = with_replaced_columns(target, self._sink, path, kinds, replaced.updated_rows, pa.cpu_count())
         if found is None:
             return None
@@ -279,7 +279,7 @@ class _CopyOnWriteMergeSink(_ParquetMergeSink):
     # -- rewrites -----------------------------------------------------------------------------------------
 
     def _rewrite(self, path: str, deleted: np.ndarray, replaced: _Replaced | None, files: int) -> list[bytes]:
-        """Write the rows of a file that stay, by the sink of new rows; of a large file, parts by sinks of their own.
+        """Write the remaining rows of a file with the sink of new rows; parts of a large file get sinks of their own.
 
         Return the fragments of these sinks.
         """

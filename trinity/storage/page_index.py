@@ -154,7 +154,7 @@ _REPEATED: Final = 2
 
 
 def _end(schema: Sequence[Struct], at: int) -> int:
-    """Return the index behind an element and all elements within it."""
+    """Return the index after an element and all elements within it."""
     last = at + 1
     for _ in range(of(schema[at], 5, 0)):
         last = _end(schema, last)

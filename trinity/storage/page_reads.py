@@ -88,13 +88,13 @@ def _plain_values(file: Any, column: ColumnPages, width: int, all_rows: int, row
     byte_offsets = starts[column.pages_of(rows)] + width * rows
     cuts = np.flatnonzero(np.diff(byte_offsets) > _GAP) + 1
     kind, found = np.dtype(f"<i{width}"), np.empty(len(rows), f"<i{width}")
-    for first, behind in zip(np.append(0, cuts).tolist(), np.append(cuts, len(rows)).tolist(), strict=True):
-        mine = byte_offsets[first:behind] - byte_offsets[first]
+    for first, stop in zip(np.append(0, cuts).tolist(), np.append(cuts, len(rows)).tolist(), strict=True):
+        mine = byte_offsets[first:stop] - byte_offsets[first]
         size = int(mine[-1]) + width
         data = file.read_at(size, int(byte_offsets[first]))
         if len(data) < size:
             raise OSError(f"it ends within column '{column.name}'")
-        found[first:behind] = np.ndarray(size - width + 1, kind, data, strides=1)[mine]  # values need not be aligned
+        found[first:stop] = np.ndarray(size - width + 1, kind, data, strides=1)[mine]  # values need not be aligned
     return found
 
 

@@ -22,7 +22,7 @@ from trinity.errors import TrinityError
 from trinity.loggers import logger
 from trinity.spi import DataFile
 from trinity.storage.cache import Cache
-from trinity.storage.errors import system_trouble, with_renewed_keys
+from trinity.storage.errors import system_trouble, with_renewed_credentials
 from trinity.storage.file_schema import columns_in, conformed, values_of_absent
 from trinity.storage.old_calendar import julian_columns
 from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup, paged_groups
@@ -52,11 +52,11 @@ def parquet_schema(path: str) -> pa.Schema:
 
 def _opened(path: str, way: Callable[..., _R]) -> _R:
     store = ObjectStore(path)
-    return with_renewed_keys(store.location, lambda: way(store.location.for_arrow, filesystem=store.filesystem))
+    return with_renewed_credentials(store.location, lambda: way(store.location.for_arrow, filesystem=store.filesystem))
 
 
 def rows_in(file: DataFile) -> int:
-    """Return the number of a file's rows, deleted ones too; of its footer, if the format's metadata do not have it.
+    """Return the number of a file's rows, deleted ones too; from its footer, if the format's metadata lacks it.
 
     Raises:
         TrinityError: BAD_DATA naming the file, where its footer cannot be read.
@@ -68,7 +68,7 @@ def rows_in(file: DataFile) -> int:
 
 
 def live_rows_in(files: Iterable[DataFile]) -> int:
-    """Return the number of rows of files that are not deleted; of a damaged file, whose rows are unknown, none."""
+    """Return the number of live rows of files; a damaged file, whose rows are unknown, counts as empty."""
     every = list(files)
     unknown = [file for file in every if not file.rows_known]
     found = zip(unknown, _counted(unknown), strict=True)
@@ -77,7 +77,7 @@ def live_rows_in(files: Iterable[DataFile]) -> int:
 
 
 def have_more_rows(files: Iterable[DataFile], most: int) -> bool:
-    """Return whether files have more than so many rows, deleted ones too.
+    """Return whether files have more than ``most`` rows, deleted ones too.
 
     Footers are read only where the known numbers do not decide, and only until they do. A damaged file counts as in
     :func:`live_rows_in`.
@@ -100,7 +100,7 @@ def _counted(files: Sequence[DataFile]) -> Iterator[int]:
         except TrinityError as error:
             if error.code != "BAD_DATA":
                 raise
-            _log.warning("The rows of a file are not counted: %s", error)  # which names it
+            _log.warning("The rows of a file are not counted: %s", error)  # the error names the file
             return 0
 
     parts = (partial(count, file) for file in files)

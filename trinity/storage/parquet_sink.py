@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from trinity.errors import TrinityError, system_code
 from trinity.limits import Limit
 from trinity.spi import STAMP, ColumnStats, DataFile, PageSink, SinkId, Tier, WriteTarget, stored_name, stored_schema
-from trinity.storage.errors import store_trouble, with_renewed_keys
+from trinity.storage.errors import store_trouble, with_renewed_credentials
 from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
 from trinity.storage.old_calendar import julian_columns
@@ -147,7 +147,7 @@ class ParquetPageSink(PageSink):
             self._pages, self._rows, self._bytes = [*pages[0]], *pages[1:]
             return self._close()
 
-        return with_renewed_keys(self._store.location, write_again)
+        return with_renewed_credentials(self._store.location, write_again)
 
     def _close(self) -> list[bytes]:
         self.flush()
@@ -350,11 +350,11 @@ def _bound(chunk: Any, side: str) -> Any:
 
 _LAST_CHARACTER: Final = "\U0010ffff"
 _CHARACTER_AFTER: Final = {"\ud7ff": "\ue000"}
-"""Character -> the one after it, where the numbers between them are none of characters."""
+"""The last character before the surrogates -> the first one after them: surrogates are no characters."""
 
 
 def upper_bound(text: str, length: int) -> str | None:
-    """Return a text of at most so many characters that is not smaller than the given one, or None if there is none."""
+    """Return a text of at most ``length`` characters that is not smaller than the given one; None if there is none."""
     if len(text) <= length:
         return text
     kept = text[:length].rstrip(_LAST_CHARACTER)

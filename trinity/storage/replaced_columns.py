@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trinity.spi import DataFile, SinkId, WriteTarget, stored_schema
-from trinity.storage.errors import with_renewed_keys
+from trinity.storage.errors import with_renewed_credentials
 from trinity.storage.location import Location
 from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, results_ahead, stored_row_groups
 from trinity.storage.parquet_sink import (
@@ -65,7 +65,9 @@ def with_replaced_columns(
     """
     store = ObjectStore(source)
     with reporting_unreadable_file(source):
-        opened = with_renewed_keys(store.location, lambda: store.filesystem.open_input_file(store.location.for_arrow))
+        opened = with_renewed_credentials(
+            store.location, lambda: store.filesystem.open_input_file(store.location.for_arrow)
+        )
     with opened:
         with reporting_unreadable_file(source):
             footer = raw_footer(opened)

@@ -122,7 +122,7 @@ class StoreKind(ABC, Generic[_O]):
 
 @lru_cache(maxsize=64)
 def made_client(kind: StoreKind[Any], store: str, options: StoreOptions, once: bool) -> ObjectStore:
-    """Return the client of a store; arguments as of :meth:`StoreKind.client`."""
+    """Return the client of a store; arguments as for :meth:`StoreKind.client`."""
     import obstore
 
     given = kind.client_options(store, options)

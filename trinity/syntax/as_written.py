@@ -65,7 +65,7 @@ def _json_object(parser: PostgresParser) -> exp.Expr:
 
 
 _UNITS: Final = frozenset({"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
-"""Words behind the text of an interval that say what its numbers are."""
+"""Words after the text of an interval that say what its numbers are."""
 
 
 class AsWrittenPostgres(Postgres):
@@ -145,7 +145,7 @@ def _check_misread(text: str) -> None:
             what = f"'{text[token.start : token.end + 2]}…'; write the number by decimal digits"
         elif token.token_type is TokenType.ARRAY and (following is None or following.text not in ("[", "(")):
             named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.DOT)
-            what = "" if named else "ARRAY behind a type; write []"
+            what = "" if named else "ARRAY after a type; write []"
         if what:
             raise TrinityError("NOT_SUPPORTED", f"Line {token.line}: Trinity cannot rewrite {what}.")
 

@@ -464,7 +464,7 @@ def _parsed(bound: Any, kind: DataType, upper: bool) -> Any:
 
 
 _EXACT_DIGITS: Final = 15
-"""Decimals of so many digits are exact as 64-bit floating-point numbers."""
+"""Decimals of this many digits are exact as 64-bit floating-point numbers."""
 _FLOAT_DIGITS: Final = 17
 """No text of a 64-bit floating-point number has more digits that count."""
 _EXACT: Final = Context(prec=100)

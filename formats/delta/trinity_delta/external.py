@@ -125,7 +125,7 @@ def with_commits_of_files(actions: Sequence[Action], first: int, commits: Iterab
 
     Args:
         actions: the actions of the version.
-        first: the number of the oldest commit that the log still has; older files count as of the commit before it.
+        first: the number of the oldest commit in the log; older files count as files of the commit before it.
         commits: the commits from ``first`` up to the version.
     """
     known: dict[str, int] = {}

@@ -113,7 +113,7 @@ def checkpoint_hint(store: ObjectStore) -> Mapping[str, int]:
 def newest_commit(store: ObjectStore, table: str) -> int:
     """Return the newest version: count on from the newest checkpoint, else list the whole log.
 
-    The log is also listed where a commit is missing on the way, with others behind it.
+    The log is also listed where a commit is missing on the way, with others after it.
 
     Raises:
         TrinityError: TABLE_NOT_FOUND when there is none.

@@ -50,7 +50,7 @@ _ROWS_CHANGED: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 """Operation -> its name and parameters in Delta's own commits."""
 _FEATURES: Final = ("readerFeatures", "writerFeatures")
 _MOST_COMMITS: Final = 100
-"""The most commits that a reader finds behind a checkpoint, whatever the table holds."""
+"""The most commits that a reader finds after a checkpoint, whatever the table holds."""
 _MINIMA: Final = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
@@ -213,12 +213,12 @@ def catch_up(table: TableHandle, state: State) -> None:
 def _is_due(made: State, interval: int, hint: Mapping[str, int]) -> bool:
     """Return whether a version is due for a checkpoint: at each step, or if others wrote none at earlier steps."""
     step = max(_step(interval, rows) for rows in (len(made.files), hint.get("size", 0)))
-    behind = made.version - hint.get("version", 0)
-    return made.version % step == 0 or behind >= min(2 * step, _MOST_COMMITS)
+    since = made.version - hint.get("version", 0)
+    return made.version % step == 0 or since >= min(2 * step, _MOST_COMMITS)
 
 
 def _step(interval: int, rows: int) -> int:
-    """Return the number of versions from one checkpoint to the next, for a checkpoint of so many rows."""
+    """Return the number of versions from one checkpoint to the next, for a checkpoint of ``rows`` rows."""
     step = checkpoint_step(interval, rows)
     while step > _MOST_COMMITS:
         step //= 2

@@ -187,7 +187,7 @@ def test_a_number_that_is_missing_leaves_two_newest_ones(tmp_path: Path) -> None
     folder.others.hint.write_text("2")
     code, message = code_of(lambda: folder.append(4))
     assert code == "BAD_DATA"
-    assert "behind which number 3 is missing" in message
+    assert "after which number 3 is missing" in message
     folder.others.hint.write_text("4")
     folder.append(4)
     assert folder.others.ids() == [1, 2, 3, 4]

@@ -149,7 +149,7 @@ def _open(catalog: str, options: IcebergOptions) -> Catalog:
             )
         if folder.on_disk:
             check_warehouse(folder)
-        elif not options.vended:  # a catalog that hands out keys has none for the warehouse itself
+        elif not options.vended:  # a catalog that issues credentials has none for the warehouse itself
             ObjectStore(folder).is_folder()  # fails unless the bucket exists and may be listed
     try:
         from pyiceberg.exceptions import NotInstalledError
@@ -237,7 +237,7 @@ class IcebergFormat(Format):
         return True
 
     def hands_out_keys(self, options: Mapping[str, Any]) -> bool:
-        """Return whether the options are of a REST catalog that hands out keys. Raises NOT_SUPPORTED for others."""
+        """Return whether the options are of a REST catalog that issues credentials. Raises NOT_SUPPORTED for others."""
         return hands_out_keys(options)
 
     def folder(self, options: Mapping[str, Any]) -> str | None:

@@ -44,7 +44,7 @@ _ALWAYS: Final = ("format-version", "location")
 
 @dataclass(frozen=True)
 class Numbered:
-    """The name of a metadata file of a table without a catalog: a number of at least so many digits, and an ending."""
+    """A name of a metadata file of a table without a catalog: a number of at least ``digits`` digits and an ending."""
 
     number: int
     digits: int
@@ -102,7 +102,7 @@ def _newest_numbered(store: ObjectStore, names: Sequence[str]) -> str | None:
             return _newest_numbered(store, now)
         raise _hint_mismatch(store, f"says {hint}, of which there is no metadata file", newest)
     if hint in found and (gap := next((n for n in range(hint, newest) if n not in found), None)):
-        raise _hint_mismatch(store, f"says {hint}, behind which number {gap} is missing", newest)
+        raise _hint_mismatch(store, f"says {hint}, after which number {gap} is missing", newest)
     spelled = {name.ending: name for name in found[newest]}
     known = [spelled[ending] for ending in _ENDINGS if ending in spelled]
     if not known:

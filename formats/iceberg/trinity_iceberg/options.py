@@ -26,7 +26,7 @@ DELEGATION: Final = "header.X-Iceberg-Access-Delegation"
 """Option that asks a REST catalog for keys; other engines use the same name."""
 _DELEGATION: Final = DELEGATION.lower()
 VENDED: Final = "vended-credentials"
-"""The value of :data:`DELEGATION` with which a catalog hands out keys."""
+"""The value of :data:`DELEGATION` with which a catalog issues credentials."""
 _NUMBERS: Final = frozenset({"glue.max-retries"})
 _RETRIES: Final = 5
 """How often a failing Amazon service is asked again; PyIceberg's default of 10 may take a minute."""
@@ -43,7 +43,7 @@ class IcebergOptions(CatalogOptions):
             hold. ``glue`` has none.
         catalog_name: ``catalog-name``, the name under which the catalog's tables are registered; the Trinity catalog's
             name when left out. Spark's JDBC catalog finds the tables only under the same name.
-        storage_options: where the store is, for a catalog that hands out keys; others use the session's.
+        storage_options: where the store is, for a catalog that issues credentials; others use the session's.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -132,7 +132,7 @@ def _in_database(options: Mapping[str, Any]) -> bool:
 
 
 def hands_out_keys(options: Mapping[str, Any]) -> bool:
-    """Return whether the options are of a REST catalog that hands out keys with its tables.
+    """Return whether the options are of a REST catalog that issues credentials with its tables.
 
     Raises:
         TrinityError: NOT_SUPPORTED for another kind of delegation, or another kind of catalog.

@@ -68,7 +68,7 @@ def commit_updates(
         with writing(table), _errors(table.catalog.name, name):
             try:
                 done = commit_point(name, lambda: table.catalog.commit_table(table, (*own, *requirements), updates))
-            except (ValueError, KeyError, BadRequestError) as error:  # for what another commit has removed meanwhile
+            except (ValueError, KeyError, BadRequestError) as error:  # may mean that another commit removed something
                 if load_table(table.catalog, table.name()).metadata_location == table.metadata_location:
                     raise
                 raise CommitRaced(str(error)) from error
@@ -142,8 +142,8 @@ def _commit_until_known(
 ) -> TableMetadata:
     """Make a commit, and return the table's metadata once the commit is known to stand.
 
-    An attempt that may still be under way is repeated unchanged: of two that require the same state before them, only
-    one is made.
+    An attempt that may still be under way is repeated unchanged: of two that require the same previous state, only
+    one succeeds.
 
     Raises:
         CommitRaced: another commit was first.

@@ -1,4 +1,4 @@
-"""Keys that a REST catalog hands out for a table's location, asked for with the table, and again before they expire."""
+"""Credentials that a REST catalog issues for a table's location, asked for with the table, and before they expire."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _S3: Final = re.compile(r"s3[an]:")
 
 
 class VendingCatalog(RestCatalog):
-    """A REST catalog whose tables are reached with the keys that it hands out.
+    """A REST catalog whose tables are reached with the credentials that it issues.
 
     The options of the store that are known without the catalog, in ``root``, override those that it sends.
     """
@@ -38,7 +38,7 @@ class VendingCatalog(RestCatalog):
     def __init__(self, name: str, known_store: S3Options, **properties: Any) -> None:
         self._known_store = known_store
         self._handed: dict[str, Sequence[Credential]] = {}
-        self._settings: dict[str, Mapping[str, str]] = {}  # settings of a table's store, besides keys
+        self._settings: dict[str, Mapping[str, str]] = {}  # settings of a table's store, besides credentials
         super().__init__(name, **properties)
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
@@ -52,7 +52,7 @@ class VendingCatalog(RestCatalog):
         return super()._response_to_staged_table(identifier_tuple, table_response)
 
     def _hand_out(self, name: tuple[str, ...], answer: TableResponse) -> None:
-        """Use the keys of an answer. Raises PERMISSION_DENIED, NOT_SUPPORTED where it has none."""
+        """Use the credentials of an answer. Raises PERMISSION_DENIED, NOT_SUPPORTED where it has none."""
         location = answer.metadata.location
         if not in_bucket(location):
             return
@@ -71,7 +71,7 @@ class VendingCatalog(RestCatalog):
     def _credentials(
         self, name: tuple[str, ...], root: Location, listed: Mapping[str, Mapping[str, str]], config: Mapping[str, str]
     ) -> list[Credential]:
-        """Return the listed keys, each with the settings that apply to all."""
+        """Return the listed credentials, each with the settings that apply to all."""
         found = [
             Credential(_S3.sub("s3:", prefix), self._options({**config, **own}), _expiry({**config, **own}))
             for prefix, own in listed.items()
@@ -99,7 +99,7 @@ class VendingCatalog(RestCatalog):
         return S3Options.of({**{option: value for option, value in settings.items() if value}, **known_options, **own})
 
     def newer(self, name: tuple[str, ...], root: Location) -> Sequence[Credential]:
-        """Return newer keys of a table; requested without the table, if the catalog supports that.
+        """Return newer credentials of a table; requested without the table, if the catalog supports that.
 
         Raises:
             TrinityError: PERMISSION_DENIED, NOT_SUPPORTED, FILESYSTEM_ERROR, TABLE_NOT_FOUND.
@@ -120,7 +120,7 @@ class VendingCatalog(RestCatalog):
 
 @dataclass(frozen=True)
 class _Grants:
-    """The keys of one table, as :class:`~trinity.storage.grants.Grants`."""
+    """The credentials of one table, as :class:`~trinity.storage.grants.Grants`."""
 
     catalog: VendingCatalog
     name: tuple[str, ...]

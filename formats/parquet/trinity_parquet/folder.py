@@ -289,8 +289,8 @@ def _check_names(table: str, path: str, what: str, names: Sequence[str]) -> None
 def _instants(footer: pq.FileMetaData, schema: pa.Schema) -> pa.Schema:
     """Return a schema with INT96 columns as instants, as Spark reads them; Arrow has them in nanoseconds, zoneless."""
     columns = (footer.schema.column(i) for i in range(footer.num_columns))
-    oldest = {column.path for column in columns if column.physical_type == "INT96"}
-    return pa.schema([f.with_type(arrow_type("timestamp")) if f.name in oldest else f for f in schema])
+    int96_paths = {column.path for column in columns if column.physical_type == "INT96"}
+    return pa.schema([f.with_type(arrow_type("timestamp")) if f.name in int96_paths else f for f in schema])
 
 
 def foreign_format(store: ObjectStore) -> str | None:
@@ -387,11 +387,11 @@ def _mismatch(name: str, file: _Found, before: pa.Field, field: pa.Field) -> Tri
 
 
 _DIGITS: Final = {8: 10, 16: 10, 32: 10, 64: 20}
-"""Bits of an integer -> digits before the point of a decimal as which Spark reads such integers from files."""
+"""Bits of an integer -> precision of the decimal as which Spark reads it from files."""
 
 
 def _both_decimals(*fields: pa.Field) -> list[pa.Field]:
-    """Return two fields, of which an integer is a decimal if the other one is: Arrow would give it too few digits."""
+    """Return two fields; beside a decimal, an integer becomes one, too: Arrow would give it too few digits."""
     if not any(pa.types.is_decimal(f.type) for f in fields):
         return list(fields)
     return [

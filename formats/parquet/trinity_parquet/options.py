@@ -12,7 +12,7 @@ class ParquetOptions(CatalogOptions):
 
     Attributes:
         warehouse: folder of the catalog, a path or ``file:`` URI.
-        checkpoint_interval: every so many versions a checkpoint is written.
+        checkpoint_interval: number of versions from one checkpoint to the next.
     """
 
     warehouse: str

@@ -226,8 +226,8 @@ def _count_on(store: ObjectStore, table: TableHandle, born: Stat, known: _Known 
     stamp = store.stat(manifest_name(at))
     if known and stamp != known.stamp:
         return None
-    while (behind := store.stat(manifest_name(at + 1))) is not None:
-        at, stamp = at + 1, behind
+    while (following := store.stat(manifest_name(at + 1))) is not None:
+        at, stamp = at + 1, following
     if at == start and (at == 0 or stamp is None):
         at = max(_stamps(store), default=0)
         stamp = store.stat(manifest_name(at))

@@ -22,7 +22,7 @@ from trinity.target import Target
 def apply_by_spark(
     table: Target, source: DataFrame, arguments: ApplyArguments, txn: TransactionId | None
 ) -> CommitResult:
-    """Apply events; arguments and errors as of :func:`~trinity.applying.history.apply_to_history`."""
+    """Apply events; arguments and errors as for :func:`~trinity.applying.history.apply_to_history`."""
     plan = HistoryPlan(table, table.splits(), arguments)
     with pinned(source.sparkSession), spark_errors():
         events = typed_events(plan, source)

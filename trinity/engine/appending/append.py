@@ -104,7 +104,7 @@ def evolve_table(table: Target, data: Any) -> Any:
     return data
 
 
-def append_own(
+def append_derived(
     table: Target,
     rows: Any,
     at: TableHandle,
@@ -317,13 +317,13 @@ def source_rows(data: Any, timezone: str) -> pa.Table:
     arrays = [
         values.combine_chunks()
         if pa.types.is_null(values.type)
-        else _of_a_table(name, values.combine_chunks(), timezone)
+        else _in_table_type(name, values.combine_chunks(), timezone)
         for name, values in zip(rows.column_names, rows.columns, strict=True)
     ]
     return pa.Table.from_arrays(arrays, names=rows.column_names)
 
 
-def _of_a_table(name: str, values: pa.Array, timezone: str) -> pa.Array:
+def _in_table_type(name: str, values: pa.Array, timezone: str) -> pa.Array:
     where = f"column '{name}' of the data"
     return cast_array(values, arrow_type(type_text(values.type)), where, timezone)
 

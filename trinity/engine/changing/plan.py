@@ -99,17 +99,17 @@ class StatementPlan:
     # -- what is read -------------------------------------------------------------------------------------
 
     @cached_property
-    def whole(self) -> bool:
+    def needs_all_rows(self) -> bool:
         """True when every row of the target matters: some WHEN selects rows that no source row matches."""
         return any(case.when is When.NOT_MATCHED_BY_SOURCE for case in self.program.cases)
 
     @cached_property
     def files(self) -> list[DataFile]:
         """The files that may hold a row that the statement can touch."""
-        if self.source.empty and not self.whole:
+        if self.source.empty and not self.needs_all_rows:
             return []
         files = list(self.splits.files)
-        if self.whole:
+        if self.needs_all_rows:
             return files
         columns = [c.name for c in self.definition.visible]
         if self.definition.keyed:  # the fold needs every version of a key
@@ -127,7 +127,7 @@ class StatementPlan:
         again = any(read.same_place(target) for read in self.program.reads)
         if again or written_unique_keys(self.program):  # the target is read once more, in full
             return ReadScope(frozenset() if keyed else frozenset(f.path for f in self.splits.files))
-        if self.whole:
+        if self.needs_all_rows:
             return ReadScope(files)
         bounds = {**self.facts.bounds, **self.source.bounds}
         if keyed:
@@ -152,16 +152,16 @@ class StatementPlan:
 
     @cached_property
     def fold(self) -> FoldPlan:
-        """The plan of a keyed target by which the rows under the keys that the statement writes are looked up."""
+        """The fold plan of a keyed target, to look up the rows stored under the keys that the statement writes."""
         return FoldPlan.of(self.splits, merge_spec(self.splits.definition))
 
     @property
-    def fills(self) -> bool:
+    def may_collide(self) -> bool:
         """True when the statement may write keys that ON does not look up, and that may be live (M4, M7)."""
         return self.definition.keyed and bool(self.inserting_cases or self.key_changing_cases)
 
     @property
-    def filled_columns(self) -> list[str]:
+    def collision_columns(self) -> list[str]:
         """The columns by which a new row is compared with the one stored under its key; empty for a plain table."""
         return [] if self.spec is None else list(dict.fromkeys((*self.spec.key, *self.spec.ordering)))
 
@@ -170,7 +170,9 @@ class StatementPlan:
     @cached_property
     def key_changing_cases(self) -> tuple[int, ...]:
         """Numbers of the UPDATE cases that may change the value of a key column (M7)."""
-        return tuple(n for n, c in enumerate(self.program.cases) if c.operation is Operation.UPDATE and self._moves(c))
+        return tuple(
+            n for n, c in enumerate(self.program.cases) if c.operation is Operation.UPDATE and self._changes_key(c)
+        )
 
     @cached_property
     def inserting_cases(self) -> tuple[int, ...]:
@@ -179,7 +181,7 @@ class StatementPlan:
             n for n, c in enumerate(self.program.cases) if c.operation is Operation.INSERT and self._collides(c)
         )
 
-    def _moves(self, case: Case) -> bool:
+    def _changes_key(self, case: Case) -> bool:
         return any(k in (case.values or {}) and not self.leaves_key(case, k) for k in self.definition.primary_key)
 
     def leaves_key(self, case: Case, key: str) -> bool:
@@ -225,7 +227,7 @@ class StatementPlan:
     def may_lose(self, case: Case) -> bool:
         """Return True when an UPDATE case sets ordering columns, unless a MERGE takes them from its source."""
         spec = self.spec
-        if spec is None or case.operation is not Operation.UPDATE or self._moves(case):
+        if spec is None or case.operation is not Operation.UPDATE or self._changes_key(case):
             return False  # a move is checked against the winner of its new key
         given = [value for name, value in (case.values or {}).items() if name in spec.ordering]
         return bool(given) and not (self.program.statement == "MERGE" and all(map(self.from_source, given)))

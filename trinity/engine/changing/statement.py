@@ -49,7 +49,7 @@ def run(
     Args:
         table: the target.
         prepare: makes the program; entered once for each attempt.
-        txn: (application, version): with the same or a lower version nothing is done (L4).
+        txn: (application, version): if the table has recorded this version or a higher one, nothing is done (L4).
         local: makes the program where this process executes it; by default ``prepare`` does.
 
     Returns:
@@ -148,7 +148,7 @@ def _evolved_program(table: Target, program: Program, splits: SplitSource) -> Pr
     source = program.source
     given = source.schema if isinstance(source, pa.Table) else arrow_schema(source.schema)
     changing = [case for case in program.cases if case.operation in (Operation.UPDATE, Operation.INSERT)]
-    if all(case.values is not None for case in changing):  # no case has *, so that only named columns can be new
+    if all(case.values is not None for case in changing):  # no case has *: only named columns can be new
         old = {column.name.lower() for column in splits.definition.visible}
         named = {name.lower() for case in changing for name in case.values or {}} - old
         given = pa.schema([field for field in given if field.name.lower() in named])

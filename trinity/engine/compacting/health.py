@@ -28,7 +28,7 @@ _EXCHANGED: Final = 5.0
 """Cost, in scans, of a read that exchanges all rows by key: of a log without a base, or of a fold by column."""
 MOST_SINCE_CHECKPOINT: Final = 100
 """Commits after the newest checkpoint above which a first read takes noticeably longer."""
-_BEHIND: Final = (
+_SINCE_CHECKPOINT: Final = (
     "The log has {:,} commits since its newest checkpoint, which each first reader goes through: have the engine that "
     "writes the table make one, or take 'delta.checkpointInterval' away there."
 )
@@ -100,7 +100,7 @@ def health_of(splits: SplitSource, since_checkpoint: int | None = None) -> Healt
     live = live_rows_in(f for f in splits.files if f.tier is Tier.BASE) if superseded else 1
     strength, advice = _advice(splits, log_files, share, commits, superseded / (superseded + live))
     if since_checkpoint is not None and since_checkpoint > MOST_SINCE_CHECKPOINT:
-        advice = f"{advice} {_BEHIND.format(since_checkpoint)}"
+        advice = f"{advice} {_SINCE_CHECKPOINT.format(since_checkpoint)}"
     return Health(
         splits.version,
         base,
@@ -155,7 +155,7 @@ def _advice(
 ) -> tuple[str | None, str]:
     definition = splits.definition
     if definition.external:
-        return None, "The table is external: compact it by the engine that writes it, or by compact() when that rests."
+        return None, "The table is external: compact it by its own engine, or by compact() while that engine is idle."
     if not definition.keyed:
         small = sum(map(len, crowded(log)))
         return ("minor", f"compact(): {small} files are small.") if small else (None, "Its files have a good size.")

@@ -1,7 +1,7 @@
 """The plan of a compaction: the files to replace, and by what. It is chosen once, for either executor (K6, R1).
 
-A version's metadata decides, or footers where it lacks numbers of rows; whether tombstones have expired is asked of
-:mod:`~trinity.engine.compacting.expiry`.
+The plan follows from a version's metadata, and from footers where that lacks row counts.
+:mod:`~trinity.engine.compacting.expiry` tells whether tombstones have expired.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BUCKET_ROWS: Final = Limit(2_000_000)
 _FULL_SHARE: Final = 0.3
 """A log of at least this share of the base is folded into a new base; a smaller one is folded by itself."""
 _GROWTH: Final = 2
-"""Ratio of a run's rows to those folded with it up to which it is folded again: so each row is written few times."""
+"""A run is folded again while its rows are at most this multiple of the others': so each row is written few times."""
 
 
 class Rewrite(Enum):
@@ -128,7 +128,7 @@ def _run_of_log(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -
 def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> CompactionPlan | None:
     """Plan a resolve: the log is folded with small runs of earlier resolves; other base files stay (R1).
 
-    A run is part of the base: live rows whose keys have no other row in the base that is not deleted. It has the log's
+    A run is part of the base: live rows whose keys have no other live row in the base. It has the log's
     winners or, where the engine folds by column, the fold of base rows and log.
 
     Without other base files, or where the sidecar may have all row versions, the plan is a new base instead.
@@ -148,7 +148,7 @@ def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> Com
 def _small_runs(definition: TableDefinition, base: Sequence[DataFile], log: Sequence[DataFile]) -> list[DataFile]:
     """Return the runs of earlier resolves that are small compared with the log, in the partitions that the log has.
 
-    Files in buckets are no runs. A partitioned table has none: there the files of the oldest commit are no runs.
+    Files in buckets are no runs. In a partitioned table, without buckets, the files of the oldest commit are none.
     """
     if definition.partition_by:
         oldest = min((f.commit or 0 for f in base), default=0)

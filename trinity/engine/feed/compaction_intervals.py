@@ -41,7 +41,7 @@ def compaction_intervals(target: Target, parts: Iterable[Interval]) -> Iterator[
     """
     for part in parts:
         history = part.history
-        for index in range(part.first, part.behind):
+        for index in range(part.first, part.stop):
             if makes_another(target, history, index):
                 raise another_table(target, history[index].version)
             if _is_full_compaction(target, history, index):
@@ -70,7 +70,7 @@ def _is_full_compaction(target: Target, history: Sequence[HistoryEntry], index: 
     if history[index].operation != CommitOperation.COMPACT:
         return False
     after = target.splits(history[index].version)
-    if not index:  # the version before was vacuumed, so that nothing can be compared
+    if not index:  # the version before was vacuumed: there is nothing to compare
         return _only_base(after.files)
     known = {file.path for file in target.splits(history[index - 1].version).files}
     added = [file for file in after.files if file.path not in known]

@@ -31,11 +31,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Interval:
-    """The commits of a feed: those of the readable history from index ``first`` to the one before ``behind``."""
+    """The commits of a feed: those of the readable history from index ``first`` to the one before ``stop``."""
 
     history: list[HistoryEntry]
     first: int
-    behind: int
+    stop: int
 
     @property
     def before(self) -> HistoryEntry | None:
@@ -45,16 +45,16 @@ class Interval:
     @property
     def entries(self) -> list[HistoryEntry]:
         """The commits in their order; there may be none."""
-        return self.history[self.first : self.behind]
+        return self.history[self.first : self.stop]
 
     def without(self, versions: Collection[int]) -> list[Interval]:
         """Return the parts that remain without the given versions, each as long as possible."""
         found: list[Interval] = []
-        for index in range(self.first, self.behind):
+        for index in range(self.first, self.stop):
             if self.history[index].version in versions:
                 continue
-            if found and found[-1].behind == index:
-                found[-1] = replace(found[-1], behind=index + 1)
+            if found and found[-1].stop == index:
+                found[-1] = replace(found[-1], stop=index + 1)
             else:
                 found.append(Interval(self.history, index, index + 1))
         return found
@@ -68,13 +68,13 @@ def interval(target: Target, history: list[HistoryEntry], start: Bound, end: Bou
             start after the end.
     """
     first = _index(target, history, start, first=True)
-    behind = len(history) if end is None else _index(target, history, end, first=False)
-    if behind < first:
+    stop = len(history) if end is None else _index(target, history, end, first=False)
+    if stop < first:
         raise TrinityError(
             "INVALID_ARGUMENTS",
-            f"Changes of table '{target.name}': they are to begin at {start.at}, which is behind {end and end.at}.",
+            f"Changes of table '{target.name}': they are to begin at {start.at}, which is after {end and end.at}.",
         )
-    return Interval(history, first, behind)
+    return Interval(history, first, stop)
 
 
 def unknown_version(target: Target, version: int, history: Sequence[HistoryEntry]) -> TrinityError:

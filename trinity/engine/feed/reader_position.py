@@ -49,7 +49,7 @@ class ReaderPosition:
         )
 
     def check_not_ahead(self, table: object, newest: int, reader: str, remedy: str) -> None:
-        """Check that the table still has the version. Arguments and errors as of :meth:`check`."""
+        """Check that the table still has the version. Arguments and errors as for :meth:`check`."""
         if self.version > newest:
             raise TrinityError(
                 "INVALID_ARGUMENTS",

@@ -82,7 +82,7 @@ def _feeds_of_equal_columns(
     shown = ((splits_within(target, history[index].version).definition, index) for index in indexes)
     for _, group in groupby(shown, lambda found: found[0].visible):
         alike = list(group)
-        behind = alike[-1][1] + 1
-        others = {history[n].version for n in range(behind)} - {history[n].version for _, n in alike}
-        parts = Interval(history, 0, behind).without(others)
+        stop = alike[-1][1] + 1
+        others = {history[n].version for n in range(stop)} - {history[n].version for _, n in alike}
+        parts = Interval(history, 0, stop).without(others)
         yield LocalFeed(target, parts, (), alike[0][0], known.producer, FeedMode())

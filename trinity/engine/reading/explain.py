@@ -18,7 +18,7 @@ def explained_read(session: Host, splits: SplitSource, where: str | None) -> str
         execute(
             session,
             f"The predicate ({where})",
-            lambda _: plan.unread,
+            lambda _: plan.not_evaluated,
             lambda: _check_by_spark(session, where),
         )
     return in_words(plan, _executor_in(session, plan))

@@ -40,9 +40,9 @@ class FileArrival(NamedTuple):
 
 def unknown_order_message(table: str) -> tuple[str, str]:
     """Return the text before and after the key in the error for a key whose newest row version is unknown."""
-    behind = (
+    after = (
         f") of table '{table}' it is not known any more which came last, an UPDATE, a DELETE or a version that another "
         "engine added: it rewrote the files of both since. Upsert the row anew, with larger ordering values if it has "
         "any, or read a version from before that (L3)."
     )
-    return "Of the row with key (", behind
+    return "Of the row with key (", after

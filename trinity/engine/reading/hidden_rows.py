@@ -1,8 +1,8 @@
 """The rows that a merged read leaves out by their positions. They are found once and cached, so that a read is a scan.
 
-A hidden row is a stored row that no merged read shows, since it wins no key or deletes the row. A file never changes,
-and a superseded row stays superseded while commits only append. So the hidden rows of a version are also hidden in the
-next one, for which only the keys of its new files are looked up.
+A hidden row is a stored row that no merged read shows, since it wins no key, or deletes it. A file never changes, and
+a superseded row stays superseded while commits only append. So the hidden rows of a version are also hidden in the next
+one, for which only the keys of its new files are looked up.
 """
 
 from __future__ import annotations
@@ -123,13 +123,13 @@ class PositionReadState:
         base, log = tiers(splits.files)
         log = splits.in_arrival_order(log)
         version = _VersionFingerprint.of(splits, spec, base, log)
-        lasts = _files_stay(splits) and not order_is_lost(splits)
-        for slot in _slots(splits) if remembered and lasts else ():
+        is_cacheable = _files_stay(splits) and not order_is_lost(splits)
+        for slot in _slots(splits) if remembered and is_cacheable else ():
             cached = _memory.peek(slot)
             if cached is not None and cached.version.is_prefix_of(version):
                 middle = len(cached.version.log)
                 return cls(splits, version, base, log[:middle], log[middle:], cached.hidden)
-        return cls(splits, version, base, (), log, {}, is_cacheable=lasts)
+        return cls(splits, version, base, (), log, {}, is_cacheable=is_cacheable)
 
     def of_keys(self, keys: pa.Table, files: Sequence[DataFile]) -> PositionReadState:
         """Return the state of a read of these keys alone; ``files`` hold all rows of the keys.
@@ -151,12 +151,12 @@ class PositionReadState:
         return have_more_rows(self.base, LEAST_ROWS.value - 1)
 
     @property
-    def is_soon_opened(self) -> bool:
+    def is_cheap_to_open(self) -> bool:
         """True when the unsearched files are few enough for every Spark task to open all of them."""
         return len(self.later) <= _MOST_FILES
 
     @property
-    def is_soon_read(self) -> bool:
+    def is_cheap_to_read(self) -> bool:
         """True when reading key and ordering columns of the base is faster than a join with the keys."""
         on_disk = all(Location.of(f.path).on_disk for f in self.base)
         return on_disk and not have_more_rows(self.base, MOST_LOOKED_AT.value)

@@ -38,7 +38,7 @@ def why_not_by_position(
         return why
     if have_more_rows(base, _MOST_ROWS):
         return NotLocal(f"its base has more than {_MOST_ROWS:,} rows")
-    return _why_not_so_long(log)
+    return _why_log_too_long(log)
 
 
 def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFile]) -> NotLocal | None:
@@ -46,10 +46,10 @@ def why_not_by_column(splits: SplitSource, spec: MergeSpec, log: Sequence[DataFi
     missing = ColumnFold(splits.definition, spec).not_in_arrow()
     if missing:
         return NotLocal(", ".join(f"column '{column}' folds by {why}" for column, why in missing.items()))
-    return _why_not_so_long(log)
+    return _why_log_too_long(log)
 
 
-def _why_not_so_long(log: Sequence[DataFile]) -> NotLocal | None:
+def _why_log_too_long(log: Sequence[DataFile]) -> NotLocal | None:
     if not have_more_rows(log, MOST_LOG.value):
         return None
     return NotLocal(f"its log has more than {MOST_LOG.value:,} rows (compact('full') folds them)")
@@ -59,14 +59,14 @@ class ReadStrategy(Enum):
     """A way in which Spark reads; its value describes it in words."""
 
     SCAN = "a scan"
-    KNOWN = "a scan that passes over rows by their places, which are known from a read before"
+    KNOWN = "a scan that skips rows by position; the positions are known from an earlier read"
     SEARCH = (
-        "a scan that passes over rows by their places; a job over key and ordering columns finds them first, "
-        "and they are remembered"
+        "a scan that skips rows by position; a job over key and ordering columns finds the positions first, "
+        "and they are cached"
     )
     KEYS = (
-        "a scan that passes over rows by their places; those of the keys that are asked for are found first, "
-        "by key and ordering columns"
+        "a scan that skips rows by position; the positions of the requested keys are found first, by key and "
+        "ordering columns"
     )
     LOG = "the log is exchanged by key and folded; there is no base to join"
     BUCKETS = "the log is folded and joined to the base, bucket by bucket: the base is neither exchanged nor sorted"
@@ -117,7 +117,7 @@ class FoldPlan:
         return ReadStrategy.BUCKETS if self.buckets else ReadStrategy.JOIN
 
     def in_buckets_by_arrow(self, count: int) -> bool:
-        """Return True when Trinity wrote all of the base, in so many buckets, and the engine keeps rows whole."""
+        """Return True when Trinity wrote all of the base, in ``count`` buckets, and the engine keeps rows whole."""
         whole = not self.spec.by_column and self.splits.native is None
         return whole and self.buckets == count and are_own(self.base)
 
@@ -134,7 +134,7 @@ class ReadPlan:
             only those that may be left out below the fold.
         key_filter: the predicate by which rows may be left out before they are folded; None to leave out none.
         strategy: the way in which Spark reads.
-        unread: why this process cannot evaluate the predicate; None when it can, and for all rows.
+        not_evaluated: why this process cannot evaluate the predicate; None when it can, and for all rows.
         not_local: why this process cannot read without Spark, for that or another reason; None when it can.
         state: the known hidden rows; None where hidden rows are not left out by their positions.
         fold: the plan by which files are folded; None where there is nothing to fold.
@@ -146,7 +146,7 @@ class ReadPlan:
     predicate: Predicate | None
     key_filter: Predicate | None
     strategy: ReadStrategy
-    unread: NotLocal | None
+    not_evaluated: NotLocal | None
     not_local: NotLocal | None
     state: PositionReadState | None = None
     fold: FoldPlan | None = None
@@ -179,9 +179,9 @@ def plan_read(
     # of a keyed table, only key columns may leave files out; they do so even where the whole predicate is no key filter
     files = prune(splits.files, predicate, definition.primary_key or None)
     key_filter = predicate if spec and predicate and predicate.filters_keys else None
-    unread = read if isinstance(read, NotLocal) else _why_not_evaluated(predicate)
-    not_local = unread or why_not_files(splits)
-    plan = ReadPlan(splits, spec, files, predicate, key_filter, ReadStrategy.SCAN, unread, not_local)
+    not_evaluated = read if isinstance(read, NotLocal) else _why_not_evaluated(predicate)
+    not_local = not_evaluated or why_not_files(splits)
+    plan = ReadPlan(splits, spec, files, predicate, key_filter, ReadStrategy.SCAN, not_evaluated, not_local)
     if spec is None or not tiers(files)[1]:
         return plan
     fold = FoldPlan.of(replace(splits, files=tuple(files)), spec)
@@ -196,11 +196,11 @@ def plan_read(
         return plan
     if state.is_known:
         return replace(plan, strategy=ReadStrategy.KNOWN)
-    if key_filter is None and not some_keys and state.is_soon_opened:
+    if key_filter is None and not some_keys and state.is_cheap_to_open:
         return replace(plan, strategy=ReadStrategy.SEARCH)
     if key_filter and looks_keys_up and key_filter.listed_keys is not None:
         some = state.of_keys(key_filter.listed_keys, files)
-        if some.is_soon_opened and some.is_soon_read:
+        if some.is_cheap_to_open and some.is_cheap_to_read:
             return replace(plan, strategy=ReadStrategy.KEYS, state=some)
     return plan
 

@@ -32,7 +32,7 @@ from trinity.storage.file_schema import in_file
 from trinity.storage.parquet_files import rows_in
 
 SIDECAR: Final = -1
-"""Number of the files of the sidecar, which have no row to show."""
+"""The number that every sidecar file has: no read shows their rows."""
 LOG: Final = 0
 """Number that stands for the log as a whole."""
 _THREADS: Final = 8
@@ -106,7 +106,7 @@ class Search:
 
     Attributes:
         storage: key, ordering columns and marks of deletion as they are stored.
-        earlier: files of sidecar and log, in arrival order, whose hidden rows are known but for keys of ``later``.
+        earlier: files of sidecar and log, in arrival order, whose hidden rows are known, except for keys of ``later``.
         later: the files of the log after them, in arrival order.
         only: the keys to which the search is limited; None for all.
         files_stay: False where another file may get the name of a removed one.
@@ -133,7 +133,7 @@ class Search:
         return self.found(self.folded(len(wanted)), wanted)
 
     def folded(self, files: int, read: Read = read_columns) -> FoldedLog:
-        """Fold the log, for a search of so many base files. Raises BAD_DATA for a file that cannot be read."""
+        """Fold the log, for a search of ``files`` base files. Raises BAD_DATA for a file that cannot be read."""
         log = self._log(read)
         keys, won = winners(self.spec, taking_part(self.spec, log))
         if self.arrival is not None:

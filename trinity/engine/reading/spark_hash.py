@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trinity.arrays import as_numpy
-from trinity.merge.kernels.keys import one_zero
+from trinity.merge.kernels.keys import canonical_floats
 
 _SEED: Final = np.uint32(42)
 _C1: Final = np.uint32(0xCC9E2D51)
@@ -49,9 +49,9 @@ def _hashed(column: pa.Array, seed: np.ndarray) -> np.ndarray:
     if pa.types.is_decimal(kind):
         return _of_decimals(column, seed)
     if pa.types.is_float32(kind):
-        return _of_ints(_filled(one_zero(column)).view(np.int32), seed)
+        return _of_ints(_filled(canonical_floats(column)).view(np.int32), seed)
     if pa.types.is_float64(kind):
-        return _of_longs(_filled(one_zero(column)).view(np.int64), seed)
+        return _of_longs(_filled(canonical_floats(column)).view(np.int64), seed)
     if pa.types.is_time64(kind):  # Spark stores TIME in nanoseconds
         return _of_longs(_filled(column.cast(pa.time64("ns")).view(pa.int64())), seed)
     if pa.types.is_timestamp(kind):

@@ -111,7 +111,7 @@ def _decoded(array: pa.DictionaryArray) -> pa.Array:
 
 
 def _listed(views: pa.ListViewArray) -> pa.ListArray:
-    """Return list views as lists. Arrow's own cast makes too few offsets, and whoever reads them reads on behind."""
+    """Return list views as lists. Arrow's own cast makes too few offsets, and a reader of them reads past the end."""
     lengths = pc.fill_null(pc.list_value_length(views), 0)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
     return pa.ListArray.from_arrays(offsets, pc.list_flatten(views), mask=pc.is_null(views))

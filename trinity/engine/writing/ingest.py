@@ -65,7 +65,7 @@ class StoredForm:
 
 @dataclass(frozen=True)
 class _ColumnPlan:
-    """The plan of a stored column, filled from the input column of index ``source``, or, if None, with ``value``."""
+    """The plan of a stored column: filled from input column number ``source``, or with ``value`` if that is None."""
 
     column: Column
     type: DataType
@@ -128,7 +128,7 @@ class PageConformer:
         if plan.type.limited:
             array = fitted(array, plan.type)
         if plan.key and pa.types.is_floating(kind):
-            array = _one_zero(array)
+            array = _canonical_floats(array)
         return self._cast(plan, array, plan.storage.type)
 
     def _cast(self, plan: _ColumnPlan, array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -160,7 +160,7 @@ class PageConformer:
                 raise TrinityError(
                     "CONSTRAINT_VIOLATION",
                     f"NULL value in NOT NULL '{'.'.join((plan.column.name, *path))}' within {self._where(plan)}; "
-                    f"{count} such values in one batch. Give it a value wherever what is around it is not NULL.",
+                    f"{count} such values in one batch. Give it a value wherever its parent is not NULL.",
                 )
         if plan.type.limited:
             check_lengths(array, plan.type, self._where(plan), (plan.column.name,))
@@ -177,7 +177,7 @@ class PageConformer:
             )
 
 
-def _one_zero(array: pa.Array) -> pa.Array:
+def _canonical_floats(array: pa.Array) -> pa.Array:
     """Replace -0.0 by 0.0, and every NaN by one NaN: they are one key (K2), and equal keys must have equal hashes."""
     plain = pc.if_else(pc.equal(array, 0.0), pa.scalar(0.0, array.type), array)
     return pc.if_else(pc.is_nan(plain), pa.scalar(float("nan"), array.type), plain)

@@ -20,7 +20,7 @@ from trinity.hidden import ARRIVAL, SINCE
 from trinity.merge.arrow.groups import GroupFold
 from trinity.merge.arrow.removal import Removal, kept_after_removal
 from trinity.merge.functions import AggregateFunction, FieldFunction, aggregate_function
-from trinity.merge.kernels.keys import Keys, one_zero
+from trinity.merge.kernels.keys import Keys, canonical_floats
 from trinity.merge.kernels.order import FoldOrder, order_codes
 from trinity.merge.kernels.rows import ColumnRows, Folded, picked
 from trinity.merge.properties import MergeEngine
@@ -61,8 +61,8 @@ class Rewritten:
 
     Attributes:
         base: a folded row for each visible key.
-        left: the row versions of keys with a value out of range, in fold order, but those that are in the sidecar: they
-            stay in the log (A4).
+        left: row versions that stay in the log: those of keys with a value out of range, in fold order, without the
+            ones in the sidecar (A4).
         sidecar_rows: row versions that later rows still have to be folded with, with ``SINCE`` and ``ARRIVAL`` (E3).
     """
 
@@ -254,7 +254,7 @@ class _Fold:
         """Key column -> its value for each key."""
         rows = self.given.fold_order.last(~self.nothing)
         found = {name: picked(self.given.values[name], rows) for name in self.spec.key}
-        return {name: one_zero(v) if pa.types.is_floating(v.type) else v for name, v in found.items()}
+        return {name: canonical_floats(v) if pa.types.is_floating(v.type) else v for name, v in found.items()}
 
     def columns(self) -> dict[str, Folded]:
         """Return wanted column -> its value for each key."""

@@ -115,7 +115,7 @@ def losers(
         keys: the keys of the log.
         winners: the winning row version of each of these keys, by the key's number.
         deletes: the file's rows that are deleted by position, which take no part; None for none.
-        among: as of :meth:`~trinity.merge.kernels.keys.Keys.lookup`.
+        among: as for :meth:`~trinity.merge.kernels.keys.Keys.lookup`.
     """
     indexes, numbers = keys.lookup(base, among)
     if deletes is not None:

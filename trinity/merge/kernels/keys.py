@@ -29,7 +29,7 @@ def as_integers(values: pa.Array) -> np.ndarray | None:
     if pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
     elif pa.types.is_floating(kind):
-        exact = one_zero(values.cast(pa.float64()))
+        exact = canonical_floats(values.cast(pa.float64()))
         bits = as_numpy(exact.fill_null(as_scalar(0.0)) if exact.null_count else exact).view(np.int64)
         return bits ^ ((bits >> 63) & _MOST)
     elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
@@ -239,7 +239,7 @@ def _distinct(values: np.ndarray, valid: np.ndarray) -> tuple[_Numbers, np.ndarr
     return _Numbers(ranked[first]), numbers
 
 
-def one_zero(values: pa.Array) -> pa.Array:
+def canonical_floats(values: pa.Array) -> pa.Array:
     """Return floating-point numbers with 0.0 for -0.0, and with one NaN (K2)."""
     return pc.if_else(pc.is_nan(values), as_scalar(np.nan, values.type), pc.add(values, as_scalar(0.0, values.type)))
 

@@ -69,7 +69,7 @@ def change_rows(
     ``unique`` are further sets of columns of a keyed target that are unique among its live rows. ``check`` gets the
     definition of the version that an attempt reads, and raises an error for one that the statement must not change.
 
-    The result has the counts and the committed version. Errors as of :func:`run`.
+    The result has the counts and the committed version. Errors as for :func:`run`.
     """
     from trinity.engine.changing.statement import run as run_program
     from trinity.sql.changing.build_program import local_program, program
@@ -99,7 +99,7 @@ def change_rows(
 
 
 def explain(session: Session, piece: Piece) -> Rows:
-    """Return the plan of a row-changing statement, as one row of text. Errors as of :func:`run`."""
+    """Return the plan of a row-changing statement, as one row of text. Errors as for :func:`run`."""
     from trinity.engine.changing.statement import explain as explain_program
     from trinity.spark.frames import small_table
     from trinity.sql.changing.build_program import local_program, program

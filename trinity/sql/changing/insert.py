@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import TokenType, exp
 
 from trinity.calls import spark_errors
-from trinity.engine.appending.append import append_own, append_rows
+from trinity.engine.appending.append import append_derived, append_rows
 from trinity.engine.executes import NotLocal, ThisProcess, execute
 from trinity.engine.values.defaults import default_text
 from trinity.errors import TrinityError, nearest
@@ -117,7 +117,7 @@ def _write(table: Table, rows: Any, reads: Sequence[Read], txn: TransactionId | 
     """Append rows. Only if they were read from the table itself, check that no concurrent commit changed it."""
     own = next((read for read in reads if read.handle.same_place(table.handle)), None)
     if own is not None:
-        return append_own(table, rows, own.handle, own.splits, txn)
+        return append_derived(table, rows, own.handle, own.splits, txn)
     return append_rows(table, rows, txn)
 
 
@@ -178,14 +178,14 @@ def _query_start(statement: Statement, node: exp.Insert) -> int:
     if node.args.get("by_name"):
         at += 2
     if node.args.get("where") is not None:
-        at = _query_behind(statement, at)
+        at = _query_after(statement, at)
     return at
 
 
 _QUERIES: Final = ("SELECT", "VALUES", "WITH", "TABLE", "FROM")
 
 
-def _query_behind(statement: Statement, at: int) -> int:
+def _query_after(statement: Statement, at: int) -> int:
     """Return the index of the first token of the query that follows a condition; ``at`` is where that begins."""
     reader = Reader(Piece.of(statement), at)
     reader.until(*_QUERIES, wanted="a condition")
@@ -200,7 +200,7 @@ def _condition(statement: Statement, node: exp.Insert) -> str | None:
     first = next(
         n for n, t in enumerate(tokens) if t.text.upper() == "REPLACE" and tokens[n + 1].text.upper() == "WHERE"
     )
-    return statement.text[tokens[first + 2].start : tokens[_query_behind(statement, first + 2)].start].strip()
+    return statement.text[tokens[first + 2].start : tokens[_query_after(statement, first + 2)].start].strip()
 
 
 def _default_edits(rows: Piece, targets: Sequence[Column], spark: Callable[[], SparkSession]) -> Iterator[Edit]:

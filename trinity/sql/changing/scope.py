@@ -109,21 +109,21 @@ class Scope:
         raise self._unknown(parts)
 
     def text(self, name: str) -> str:
-        """Return the text that names a column in the engine's expressions. Errors as of :meth:`find`."""
+        """Return the text that names a column in the engine's expressions. Errors as for :meth:`find`."""
         found = self._bare(name)
         if found is None or found.text is None:
             raise self._unknown([name])
         return found.text
 
     def type_of(self, column: exp.Column) -> str | None:
-        """Return Spark's text of a column's type; None for a field, and if unknown. Errors as of :meth:`find`."""
+        """Return Spark's text of a column's type; None for a field, and if unknown. Errors as for :meth:`find`."""
         if isinstance(column.this, exp.Star):
             return None
         found = self.find([p.name for p in column.parts])
         return found[1].type if found is not None and found[0] == len(column.parts) else None
 
     def qualified(self, parts: Sequence[str], length: int) -> ResolvedColumn | None:
-        """Return the column whose qualifier is the first ``length`` parts. Errors as of :meth:`find`."""
+        """Return the column whose qualifier is the first ``length`` parts. Errors as for :meth:`find`."""
         qualifier, name = tuple(p.lower() for p in parts[:length]), parts[length].lower()
         shown = ".".join(parts[: length + 1])
         hits = [s for s in self.sides if (r := s.relation(qualifier)) is not None and name in r.columns]

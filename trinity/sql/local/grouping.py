@@ -15,7 +15,7 @@ from trinity.sql.local.refusals import refuse_other_clauses
 _SETS: Final[dict[type[exp.Expr], str]] = {
     exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS",
 }  # fmt: skip
-_BEHIND: Final = ("rollup", "cube", "grouping_sets")
+_AFTER_KEYS: Final = ("rollup", "cube", "grouping_sets")
 """sqlglot's arguments of GROUP BY for the clauses after its keys: WITH ROLLUP, WITH CUBE, GROUPING SETS."""
 
 
@@ -34,8 +34,8 @@ class GroupBy:
     @classmethod
     def of(cls, clause: exp.Group, field: Callable[[exp.Expr], str]) -> GroupBy:
         """Return a GROUP BY for DuckDB; ``field`` returns the field of a key. Raises Refused if only Spark runs it."""
-        behind = [node for name in _BEHIND for node in clause.args.get(name) or ()]
-        parts = [*clause.expressions, *behind]
+        after = [node for name in _AFTER_KEYS for node in clause.args.get(name) or ()]
+        parts = [*clause.expressions, *after]
         sets = [part for part in parts if type(part) in _SETS]
         keys = [field(part) for part in parts if part not in sets]
         if not sets:
@@ -45,10 +45,10 @@ class GroupBy:
         (given,) = sets
         named = [[field(key) for key in _members(part)] for part in given.expressions]
         listed = [f"({', '.join(fields)})" for fields in named]
-        if behind and keys and named and not isinstance(given, exp.GroupingSets):
+        if after and keys and named and not isinstance(given, exp.GroupingSets):
             raise Refused("only Spark groups by keys and sets of groups in an order of its own")
-        before = keys if not behind else []
-        if behind and not named:
+        before = keys if not after else []
+        if after and not named:
             listed = keys
         elif not isinstance(given, exp.GroupingSets):
             keys = [*keys, *(key for fields in named for key in fields)]
@@ -78,7 +78,7 @@ class GroupBy:
 
 def keys_replaced(clause: exp.Group, meant: Callable[[exp.Expr], exp.Expr]) -> exp.Group:
     """Return a GROUP BY with each key replaced by ``meant`` of it. Raises Refused for further clauses."""
-    refuse_other_clauses(clause, "expressions", *_BEHIND)
+    refuse_other_clauses(clause, "expressions", *_AFTER_KEYS)
 
     def replaced(part: exp.Expr) -> exp.Expr:
         if type(part) not in _SETS:
@@ -87,7 +87,7 @@ def keys_replaced(clause: exp.Group, meant: Callable[[exp.Expr], exp.Expr]) -> e
         return type(part)(expressions=members)
 
     return exp.Group(**{
-        name: [replaced(part) for part in clause.args.get(name) or ()] for name in ("expressions", *_BEHIND)
+        name: [replaced(part) for part in clause.args.get(name) or ()] for name in ("expressions", *_AFTER_KEYS)
     })  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from trinity.engine.expressions import (
     compile_predicate,
     or_refuse,
 )
-from trinity.merge.kernels.keys import one_zero
+from trinity.merge.kernels.keys import canonical_floats
 from trinity.predicates.comparisons import conjuncts
 from trinity.predicates.conditions import with_lower_names
 from trinity.spi import DataType
@@ -124,7 +124,7 @@ class _Queries:
         refuse_other_clauses(tree, "this", "expression", "distinct", "with_", "order", "limit", "offset")
         first, second = self.query(tree.this, common), self.query(with_column_names(tree.expression), common)
         if len(first.columns) != len(second.columns):
-            raise Refused(f"the parts of {tree.key.upper()} have other numbers of columns")
+            raise Refused(f"the parts of {tree.key.upper()} have different numbers of columns")
         pairs = list(zip(first.columns, second.columns, strict=True))
         kinds = [_united_type(one.type, other.type) for one, other in pairs]
         first, second = (cast_to(rows, kinds, self.timezone) for rows in (first, second))
@@ -147,13 +147,13 @@ class _Queries:
 
 def _compared_whole(tree: exp.SetOperation, first: Relation, second: Relation) -> Relation:
     """Return the rows of INTERSECT or EXCEPT."""
-    first, second = _with_one_zero(first), _with_one_zero(second)
+    first, second = _with_canonical_floats(first), _with_canonical_floats(second)
     word = f"{tree.key.upper()}{'' if tree.args.get('distinct') else ' ALL'}"
     return first.query().over(f"SELECT * FROM {{0}} {word} SELECT * FROM {{1}}", first.columns, second.query())
 
 
-def _with_one_zero(relation: Relation) -> Relation:
-    """Return rows that DuckDB compares as Spark does: 0.0 replaces -0.0.
+def _with_canonical_floats(relation: Relation) -> Relation:
+    """Return rows that DuckDB compares as Spark does: 0.0 replaces -0.0, and one NaN all others.
 
     Raises Refused if a column's type is one that DuckDB compares otherwise.
     """
@@ -167,18 +167,18 @@ def _with_one_zero(relation: Relation) -> Relation:
     def computed() -> Iterator[pa.RecordBatch]:
         for page in pages.open():
             for index in floats:
-                page = page.set_column(index, page.schema.field(index), one_zero(page.column(index)))
+                page = page.set_column(index, page.schema.field(index), canonical_floats(page.column(index)))
             yield page
 
     return Pages(pages.columns, computed)
 
 
-def _one_zero_of(value: Compiled, rows: pa.RecordBatch) -> pa.Array:
-    return one_zero(value.evaluate(rows))
+def _canonical_floats_of(value: Compiled, rows: pa.RecordBatch) -> pa.Array:
+    return canonical_floats(value.evaluate(rows))
 
 
 def _distinct(relation: Relation, ordered: str = "") -> Relation:
-    relation = _with_one_zero(relation)
+    relation = _with_canonical_floats(relation)
     return relation.query().over(f"SELECT DISTINCT * FROM {{0}}{ordered}", relation.columns)
 
 
@@ -208,7 +208,7 @@ class _Select:
         order = [(self._simpler(tree, source), words) for tree, words in order]
         windows = any(tree.find(exp.Window) for tree in (*(tree for _, tree in wanted), *(tree for tree, _ in order)))
         if made is not None and (windows or self._aggregates(wanted, order)):
-            raise Refused("only Spark makes rows of items beside groups and window functions")
+            raise Refused("only Spark combines EXPLODE with groups or window functions")
         if self._aggregates(wanted, order):
             source, wanted, order, condition = self._grouped(source, condition, wanted, order)
         elif self.tree.args.get("having"):
@@ -238,7 +238,7 @@ class _Select:
         condition = where.this if where is not None else None
         views = self.tree.args.get("laterals") or []
         if views and joins and [*self.tree.args].index("laterals") < [*self.tree.args].index("joins"):
-            raise Refused("a JOIN stands behind LATERAL VIEW")
+            raise Refused("a JOIN follows LATERAL VIEW")
         whole = conjuncts(condition) if condition is not None else ()
         parts = [part for part in whole if not part.find(exp.Query) and not _names_some(part, views)]
         relation = self._table(self.tree.args["from_"].this, None if joins or not parts else exp.and_(*parts))
@@ -271,10 +271,10 @@ class _Select:
         if isinstance(node, exp.Values):
             refuse_other_clauses(node, "expressions", "alias")
             names = [column.name for column in alias.columns] if alias is not None else []
-            return _renamed(value_rows(node, names, self.queries.timezone), node.alias)
+            return _with_qualifier(value_rows(node, names, self.queries.timezone), node.alias)
         if isinstance(node, exp.Subquery):
             refuse_other_clauses(node, "this", "alias")
-            return _named(_renamed(self.queries.query(node.this, self.common), node.alias), alias)
+            return _with_column_aliases(_with_qualifier(self.queries.query(node.this, self.common), node.alias), alias)
         if alias is not None and alias.columns:
             raise Refused("a table's alias names columns")
         if not isinstance(node, exp.Table):
@@ -283,16 +283,18 @@ class _Select:
         named = self.common.get(node.name.lower()) if len(node.parts) == 1 else None
         if named is not None:
             cte, around = named
-            found = _named(self.queries.query(cte.this, around), cte.args["alias"])
-            return _renamed(found, node.alias or node.name)
+            found = _with_column_aliases(self.queries.query(cte.this, around), cte.args["alias"])
+            return _with_qualifier(found, node.alias or node.name)
         above = () if node.alias else tuple(part.name for part in node.parts[:-1])
-        return _renamed(self.queries.scan(node, self._named(), condition), node.alias or node.name, above)
+        return _with_qualifier(
+            self.queries.scan(node, self._mentioned_columns(), condition), node.alias or node.name, above
+        )
 
     def _stars(self) -> bool:
         stars = (node for node in own_nodes(self.tree) if isinstance(node, exp.Star))
         return any(not isinstance(star.parent, exp.Count) for star in stars)
 
-    def _named(self) -> list[str] | None:
+    def _mentioned_columns(self) -> list[str] | None:
         """Return the names of all columns that the SELECT mentions; None if a star mentions all."""
         if self._stars():
             return None
@@ -473,7 +475,7 @@ class _Groups:
         value = self.select._expression(tree, self.scope)
         as_one_value(value.type)
         if value.type.is_floating:  # groups of 0.0 and -0.0 are one, under 0.0
-            value = replace(value, run=partial(_one_zero_of, value), column=False)
+            value = replace(value, run=partial(_canonical_floats_of, value), column=False)
         kind, field = _shown_type(value), new_field()
         self.inner.append((ScopeColumn(field, field, kind), value))
         self.outer.append((ScopeColumn(field, field, kind), field))
@@ -668,17 +670,17 @@ def _resolve_aliases(node: exp.Expr, wanted: _Columns, source: Relation, *, oute
     return node.transform(meant, copy=False) if isinstance(node, exp.Column) else node.copy().transform(meant)
 
 
-def _renamed(relation: Relation, alias: str, above: tuple[str, ...] = ()) -> Relation:
+def _with_qualifier(relation: Relation, alias: str, above: tuple[str, ...] = ()) -> Relation:
     """Return the rows with the qualifier of an item of FROM; ``above`` are the parts of its name before that."""
     columns = tuple(replace(c, qualifier=alias, above=above) for c in relation.columns)
     return replace(relation, columns=columns)
 
 
-def _named(relation: Relation, alias: exp.Expr | None) -> Relation:
+def _with_column_aliases(relation: Relation, alias: exp.Expr | None) -> Relation:
     """Return the rows with the names of columns that an alias gives. Raises Refused for another number of them."""
     names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
     if names and len(names) != len(relation.columns):
-        raise Refused("an alias names another number of columns")
+        raise Refused("an alias names a different number of columns")
     columns = (replace(c, name=name) for c, name in zip(relation.columns, names, strict=True))
     return replace(relation, columns=tuple(columns)) if names else relation
 

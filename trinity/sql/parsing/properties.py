@@ -161,7 +161,7 @@ def _transform(node: exp.Expr) -> str:
 
 
 def table_properties(nodes: Sequence[exp.Expr]) -> dict[str, str]:
-    """Read the properties of an ALTER TABLE ... SET. Errors as of :func:`read_options`; NOT_SUPPORTED for keys."""
+    """Read the properties of an ALTER TABLE ... SET. Errors as for :func:`read_options`; NOT_SUPPORTED for keys."""
     options = read_options(nodes)
     if options.primary_key or options.partition_by or options.format or options.location:
         raise TrinityError(

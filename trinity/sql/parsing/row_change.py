@@ -233,7 +233,7 @@ def read_update(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
 
 
 def read_delete(reader: Reader, tables: tuple[CommonTable, ...]) -> RowChange:
-    """Read DELETE FROM t [[AS] a] [USING source] [WHERE condition]. Arguments and errors as of :func:`read_update`."""
+    """Read DELETE FROM t [[AS] a] [USING source] [WHERE condition]. Arguments and errors as for :func:`read_update`."""
     reader.expect("DELETE")
     reader.refuse_anywhere(_REFUSED, _ADVICE)
     reader.expect("FROM")

@@ -74,7 +74,7 @@ class LocalAttempt(Attempt):
         parts = self._parts()
         if isinstance(parts, NotLocal):
             return parts
-        if self.plan.fills:
+        if self.plan.may_collide:
             collected = [list(part()) for part in parts]
             why = check_keys(self.changes, [page for pages in collected for page in pages])
             if why is not None:
@@ -116,7 +116,7 @@ class LocalAttempt(Attempt):
 
     def _predicate(self, keys: pa.Table | None) -> Predicate | None:
         """Return a predicate that every affected row satisfies; None when this process cannot evaluate one."""
-        if self.plan.whole:
+        if self.plan.needs_all_rows:
             return None
         definition = self.plan.splits.definition
         text = self.plan.facts.where([c.name for c in definition.visible])

@@ -68,7 +68,7 @@ class _Rows:
         row_id, merge_row = page.column(len(plan.insert_layout)), page.column(len(plan.insert_layout) + 1)
         fields = merge_row.flatten()
         operation, case = fields[-2:]
-        new = pa.table({name: fields[changes.data_schema.get_field_index(name)] for name in plan.filled_columns})
+        new = pa.table({name: fields[changes.data_schema.get_field_index(name)] for name in plan.collision_columns})
         old = pa.table({k: pc.struct_field(row_id, [row_id.type.get_field_index(k)]) for k in spec.key})
         moving = pc.is_in(case, value_set=pa.array(plan.key_changing_cases, case.type))
         moved = pc.and_(moving, pc.invert(_keeps_key(old, new)))

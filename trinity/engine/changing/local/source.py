@@ -72,7 +72,7 @@ def local_source(plan: StatementPlan, timezone: Callable[[], str]) -> LocalSourc
     kinds = frozenset(case.when for case in program.cases)
     on = pa.table(list(values.values()), names=fields)
     join = Join.of(rows, on, also, kinds, once=program.deletes_matches)
-    if plan.whole or not equalities:
+    if plan.needs_all_rows or not equalities:
         return LocalSource(rows.num_rows, columns=columns, equalities=equalities, join=join)
     known = {c: values[c] for c in values if parse_type(definition.column(c).type).is_ordered_in_statistics}
     few = 1 < rows.num_rows <= FEW and len(plan.splits.files) > 1

@@ -86,7 +86,7 @@ def keyed_rows(
     plan, schema = plan_read(splits, predicate, looks_keys_up=True), target_schema(splits, columns)
     if keys is not None and plan.state is not None and not plan.state.is_known:
         some = plan.state.of_keys(keys, files)
-        if some.is_soon_read:
+        if some.is_cheap_to_read:
             plan = replace(plan, state=some)
     pages = LocalExecutor(columns).rows(replace(plan, files=sorted(files, key=arrival_order)))
     if isinstance(pages, NotLocal):

@@ -83,21 +83,21 @@ class SparkAttempt(Attempt):
             rows = to_user_columns(rows, self.plan.splits, (self.plan.row_id,))
             return self._matchable_rows(rows)
         splits = replace(self.plan.splits, files=tuple(self.plan.files))
-        where = None if self.plan.whole else self.plan.facts.where(self.plan.definition.primary_key)
+        where = None if self.plan.needs_all_rows else self.plan.facts.where(self.plan.definition.primary_key)
         return merged_read(spark, splits, where, self._keys())
 
     def _matchable_rows(self, rows: DataFrame) -> DataFrame:
         """Return only the rows that a source row can match, so that the outer join exchanges fewer."""
         values = self.source.values
         unmatched = any(case.when is When.NOT_MATCHED for case in self.plan.program.cases)
-        if values is None or self.plan.whole or not unmatched:
+        if values is None or self.plan.needs_all_rows or not unmatched:
             return rows
         return rows.join(F.broadcast(values), values.columns, "left_semi").select(*map(quoted, rows.columns))
 
     def _keys(self) -> DataFrame | None:
         """Return the values that ON allows in key columns, to narrow the read below the fold; None without any."""
         values = self.source.values
-        if values is None or self.plan.whole:
+        if values is None or self.plan.needs_all_rows:
             return None
         # below the fold a column has its stored name and type; that of TIME differs from the users' type
         definition, stored = self.plan.definition, self.plan.splits.storage.names
@@ -111,11 +111,11 @@ class SparkAttempt(Attempt):
         if (found := self._upsert_merge()) is not None:
             return found
         changes = self._changes()
-        if not self.plan.fills and not written_unique_keys(self.plan.program):
+        if not self.plan.may_collide and not written_unique_keys(self.plan.program):
             return self._write_changes(changes)
         persisted = changes.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            if self.plan.fills:
+            if self.plan.may_collide:
                 check_keys(self.table.session.spark, self.plan, persisted)
             if written_unique_keys(self.plan.program):
                 check_unique(self.table.session.spark, self.plan, persisted)

@@ -41,13 +41,13 @@ def check_keys(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> 
     inserted = F.col(_CASE).isin(list(plan.inserting_cases)) if plan.inserting_cases else F.lit(False)
     selected = changes.where(F.col(MERGE_ROW).isNotNull())
     filled = selected.where(moved | inserted).select(
-        *[F.col(f"{MERGE_ROW}.{quoted(c)}").alias(c) for c in plan.filled_columns], moved.alias("_trinity_moved")
+        *[F.col(f"{MERGE_ROW}.{quoted(c)}").alias(c) for c in plan.collision_columns], moved.alias("_trinity_moved")
     )
     vacated = selected.where(moved | (F.col(_OPERATION) == int(Operation.DELETE))).select(
         *[F.col(f"{quoted(plan.row_id)}.{quoted(k)}").alias(k) for k in spec.key], F.lit(True).alias("_trinity_vacated")
     )
     stored = stored_winners(spark, plan.fold, filled.select(*map(quoted, spec.key)))
-    stored = stored.select(*[quoted(c) for c in stored.columns if c in (*plan.filled_columns, DELETED)])
+    stored = stored.select(*[quoted(c) for c in stored.columns if c in (*plan.collision_columns, DELETED)])
     found = (
         filled.alias("n")
         .join(stored.alias("o"), _equal("n", "o", spec.key))

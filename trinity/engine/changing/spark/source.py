@@ -147,7 +147,7 @@ def _examine(source: DataFrame, plan: StatementPlan, equalities: Mapping[str, Sp
     They serve to skip files, so that for a target of one file they are not collected.
     """
     definition = plan.splits.definition
-    values = {} if plan.whole else {c: e.value for c, e in equalities.items()}
+    values = {} if plan.needs_all_rows else {c: e.value for c, e in equalities.items()}
     named = source.alias(plan.program.source_alias)
     bounded = [c for c in values if parse_type(definition.column(c).type).is_ordered_in_statistics]
     known = {c: bounding(v, definition.column(c)) for c, v in values.items()}

@@ -123,8 +123,8 @@ class LocalCompactor:
         found = _find_winners(fold, touched, deleted_too=spec.keeps_tombstones)
         losing = {f.path: [as_arrow(lost)] for f, lost in zip(touched, found.lost, strict=True) if len(lost)}
         storage = fold.splits.storage
-        count = fold.splits.definition.partition_by
-        layout = PartLayout.of_partitions(work.replaced, spec) if count else PartLayout(spec.key, 1)
+        partitioned = fold.splits.definition.partition_by
+        layout = PartLayout.of_partitions(work.replaced, spec) if partitioned else PartLayout(spec.key, 1)
         task = BucketTask(work.rewrite_task, BucketMerge(spec, storage, {}, work.retention))
         deletes = DeleteTask(work.sinks, work.rewrite, {file.path: file for file in touched})
         with _read_into_parts(found.retained, storage, layout) as parts:

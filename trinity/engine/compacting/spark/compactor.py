@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, Written, naming
+from trinity.engine.compacting.bucket_merge import BucketMerge, BucketTask, Written, bucket_markers
 from trinity.engine.compacting.compactor import Resolve
 from trinity.engine.compacting.rewrite_task import RewriteTask
 from trinity.engine.compacting.spark.by_column import rewritten
@@ -99,10 +99,10 @@ def _rewritten_in_buckets(spark: SparkSession, fold: FoldPlan, write: RewriteTas
     task = BucketTask(write, BucketMerge(spec, fold.splits.storage, base, retention))
     winners = log_winners_in_process(spark, fold)
     if not isinstance(winners, NotLocal):
-        rows = {**{bucket: naming([bucket]) for bucket in base}, **by_bucket(winners, spec.key, count)}
+        rows = {**{bucket: bucket_markers([bucket]) for bucket in base}, **by_bucket(winners, spec.key, count)}
         return [*Written.of(run_in_threads(task, rows, parallelism(spark))).rows]
     results = run_on_spark(task, in_buckets(SparkExecutor(spark).log_winners(fold), spec, count))
     if missed := sorted(base.keys() - {*Written.of(results).buckets}):  # the log has no row in these buckets
         tasks = min(len(missed), parallelism(spark))
-        results += run_on_spark(task, arrow_frame(spark, naming(missed)).repartition(tasks))
+        results += run_on_spark(task, arrow_frame(spark, bucket_markers(missed)).repartition(tasks))
     return [*Written.of(results).rows]

@@ -250,7 +250,7 @@ class _WholeRows(_Resolve):
 def _tokens(files: Sequence[DataFile]) -> tuple[str, dict[Any, DataFile]]:
     """Return Spark SQL over a scan that identifies a row's file, by size or by name, and the files by its value."""
     by_size = {f.size: f for f in files}
-    if len(by_size) == len(files):  # rather a number than a name, which would be copied for each row
+    if len(by_size) == len(files):  # a number, as a name would be copied for each row
         return "_metadata.file_size", by_size
     return "_metadata.file_name", {f.name: f for f in files}
 

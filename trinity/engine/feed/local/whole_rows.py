@@ -104,7 +104,7 @@ class _Rows:
         ranks = np.empty(count, np.int64)
         ranks[ranked] = np.arange(count)
         order = np.lexsort((moments, numbers))
-        # the best rank so far of each key: numbers ascend, so that none is carried over to the next key
+        # the best rank so far of each key: numbers ascend, so none is carried over to the next key
         best = np.maximum.accumulate(numbers[order] * count + ranks[order]) % max(count, 1)
         key, moment = numbers[order], moments[order]
         last = np.append((np.diff(key) != 0) | (np.diff(moment) != 0), True)[:count]

@@ -109,7 +109,7 @@ class WarehouseBackend:
     # -- statements -------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[Any], txn: TransactionId | None = None) -> Result:
-        """Run one statement; ``txn`` as of :meth:`trinity.Session.sql`. Raise TrinityError."""
+        """Run one statement; ``txn`` as for :meth:`trinity.Session.sql`. Raise TrinityError."""
         text = with_literals(sql, parameters)
         found = self._rewrite(text)
         if found.changes is not None:
