@@ -209,7 +209,7 @@ def _since_epoch(text: str, kind: str, unit: TimeUnit) -> str:
     if unit == "milliseconds":
         micros = f"try_multiply({whole}, 1000L)"
     else:
-        # / would give a DOUBLE, which has not enough digits
+        # / would give a DOUBLE, which has too few digits
         micros = f"({whole} - pmod({whole}, 1000)) DIV 1000" if unit == "nanoseconds" else whole
     if kind == "timestamp":
         return f"timestamp_micros({micros})"

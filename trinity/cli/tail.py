@@ -93,5 +93,5 @@ def _print_rows(changes: Result, to: TextIO, *, lines: bool) -> int:
 
 
 def _with_zones(row: dict[str, Any], instants: set[str]) -> dict[str, Any]:
-    """Return a row of Spark's with the zone of its instants, which are local times of this process there."""
+    """Return a row from Spark with a zone for its instants: Spark gives them as local times of this process."""
     return {name: value.astimezone(dt.UTC) if value and name in instants else value for name, value in row.items()}

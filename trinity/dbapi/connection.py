@@ -363,7 +363,7 @@ def connect(
     """Open a connection.
 
     Args:
-        model: the journalled tables, and the place of PostgreSQL: a path, ``inline:`` and JSON, or a dict.
+        model: the journalled tables, and the address of PostgreSQL: a path, ``inline:`` and JSON, or a dict.
         warehouse: folder of Trinity tables; with a model its journalled tables are Trinity tables.
         autocommit: True for each statement as its own transaction; by default False, on Trinity tables always True.
         **options: on PostgreSQL libpq's parameters (``host``, ``user``, ``password``, ...), which take precedence over

@@ -234,7 +234,7 @@ def _alter(tree: exp.Alter, scopes: Scopes) -> exp.Expr:
             if _remove_constraint(action, exp.UniqueColumnConstraint) or _remove_constraint(
                 action, exp.PrimaryKeyColumnConstraint
             ):
-                raise TrinityError("NOT_SUPPORTED", f"ALTER TABLE {table}: keys stand in the model.")
+                raise TrinityError("NOT_SUPPORTED", f"ALTER TABLE {table}: the model lists the keys.")
             continue
         name = action.args["tables"][0] if isinstance(action, exp.Drop) else action.this
         named = trees.folded(name.this if isinstance(name, exp.Column) else name)

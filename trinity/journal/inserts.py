@@ -30,7 +30,7 @@ def insert(
     query.append("joins", trees.join_lateral(latest_of_key(table, key), _OLD))  # an index lookup for each new row
     returning = expand(node, table, alias) or []
     if not all(of_target(e, table, alias) for e in returning):
-        raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING of INSERT INTO {table} names a column that it has not.")
+        raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING of INSERT INTO {table} names a column that it lacks.")
     columns = [*(c.name for c in source.columns), table.version]
     body = append(table, columns, query, returning, alias if returning else None)
     return RewrittenChange(body, lock, unique=table if table.unique_keys else None)

@@ -195,7 +195,7 @@ def _validated(kind: type[_Kind], value: Any, label: str) -> _Kind:
 
 
 def _problem(error: Any, value: Any) -> str:
-    """Return the text of a finding of pydantic: its path (schema and table by name, property), and the problem."""
+    """Return the text of an error of pydantic: its path (schema and table by name, property), and the problem."""
     path: list[str] = []
     for step in error["loc"]:
         value = value[step] if isinstance(value, (dict, list)) and _has(value, step) else None

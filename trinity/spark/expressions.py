@@ -150,13 +150,13 @@ def _judge_constant(spark: SparkSession, text: str, what: str) -> None:
     tree = expression_or_none(text)
     for name in {column.name for column in tree.find_all(exp.Column)} if tree is not None else ():
         if name.lower() not in _NOW:
-            raise _refusal(what, text, f"names '{name}', and is of no row")
+            raise _refusal(what, text, f"names '{name}', but belongs to no row")
     with spark_errors():
         row = analysed(spark.sql(f"SELECT (\n{text}\n)"))
         if not is_deterministic(row, text):
             raise _refusal(what, text, "does not give the same answer each time")
         if _several_rows(row, text):
-            raise _refusal(what, text, "is about several rows")
+            raise _refusal(what, text, "depends on several rows")
 
 
 def is_deterministic(rows: DataFrame, text: str) -> bool:

@@ -1,7 +1,7 @@
 """Spark's access to buckets: Hadoop's file systems and the Python workers get settings for each bucket in use.
 
-Keys go into the configuration of Hadoop's file systems and into the environment of the workers, neither of which is
-part of a plan.
+Credentials go into the configuration of Hadoop's file systems and into the environment of the workers, neither of
+which is part of a plan.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _settings(store: str, options: StoreOptions) -> dict[str, str]:
 
 
 def _forget_clients(java: Any, hadoop: Any, store: str) -> None:
-    """Close the cached clients that have the old keys: Spark's own, and the one of Iceberg's reader."""
+    """Close the cached clients that have the old credentials: Spark's own, and the one of Iceberg's reader."""
     from py4j.protocol import Py4JJavaError
 
     both = java.org.apache.hadoop.conf.Configuration(hadoop)

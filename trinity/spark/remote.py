@@ -59,7 +59,7 @@ def refuse_remote(spark: SparkSession, what: str, instead: str) -> None:
     """
     if is_remote(spark):
         raise TrinityError(
-            "CONFIGURATION_INVALID", f"{what} needs Spark's JVM beside Python, which Spark Connect has not; {instead}."
+            "CONFIGURATION_INVALID", f"{what} needs Spark's JVM beside Python, which Spark Connect lacks; {instead}."
         )
 
 

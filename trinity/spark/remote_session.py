@@ -144,7 +144,7 @@ def _check_python(found: Mapping[str, Any]) -> None:
                 f"does not reach '{folder}' ({why}). Its environment has to name the same store, by {variable} and its "
                 "like, and a key of it: options of the session are not sent there"
             )
-        raise _refused(f"does not see the folder {folder}, so that it would write elsewhere. Give one that both see")
+        raise _refused(f"does not see the folder {folder}, so it would write elsewhere. Give one that both see")
 
 
 def _check_spark(spark: SparkSession, mark: _Mark) -> None:

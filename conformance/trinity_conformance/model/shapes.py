@@ -108,7 +108,7 @@ class Shape:
         return self.functions.get(name, self.default_function)
 
     def without_races(self) -> Shape:
-        """Return a table on which no commit is retried for a race: one process writes, so that there is none."""
+        """Return a table on which no commit is retried for a race: one process writes, so there is none."""
         return replace(self, properties={**self.properties, "commit.retry.timeout": "0 seconds"})
 
     def options(self) -> dict[str, str]:

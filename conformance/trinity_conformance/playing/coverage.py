@@ -45,7 +45,7 @@ SITUATIONS: Final[dict[str, str]] = {
     "spark": "a commit of a Spark DataFrame",
     "alter swap": "two columns that change names with each other",
     "alter blank": "a column that is dropped, and another one of that name added",
-    "alter default": "a column with a DEFAULT, which the rows that are there get, in the place of another one",
+    "alter default": "a column with a DEFAULT, which existing rows get, in the place of another one",
     "alter widen": "a column of a wider type",
     "alter move": "a column at another place",
     "alter extra": "a column that is added, or dropped again",

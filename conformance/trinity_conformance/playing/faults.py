@@ -1,9 +1,9 @@
 """Make an operation of storage, a call of the adapter's metadata, or a task of its sinks fail.
 
 A process that ends is played in this one: the operation raises :class:`Crashed`, which nothing catches, and no
-operation after it has any effect, so that nothing is tidied up. Errors, lost answers and
-repeated requests are what a store may give by the contract of :class:`~trinity.storage.ObjectStore`: a put is whole or
-not at all, and one of which nobody can say anything is COMMIT_STATE_UNKNOWN.
+operation after it has any effect, so nothing is tidied up. Errors, lost answers and repeated requests are what a store
+may give by the contract of :class:`~trinity.storage.ObjectStore`: a put is whole or not at all, and one of unknown
+outcome is COMMIT_STATE_UNKNOWN.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The processes of races: each runs one action at a time, as far as its permit allows, and then pauses.
 
-A process stops at an operation and not between lines of code, so that the same turns lead to the same order of its
+A process stops at an operation and not between lines of code, so the same turns lead to the same order of its
 operations and those of others. A process that neither stops nor ends within some time is taken for one that waits for
 another one, as for a lock: the others go on.
 """

@@ -27,7 +27,7 @@ class CheckResult:
         failures: the failures found.
         lacking: True when the adapter lacks what the check needs.
         alone: True without Spark.
-        blocked: True when the first steps failed, so that it was not run.
+        blocked: True when the first steps failed, so it was not run.
         ended: how many histories, programs or races were played when its time was over; 0 when it was not.
         stopped: how many were played when findings of histories shared with other checks stopped it; 0 when none did.
         gap: the known gap behind these failures.

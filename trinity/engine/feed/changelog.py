@@ -37,7 +37,7 @@ class TableChangelog:
         definition = target.definition
         if folder is None and definition.external:
             raise TrinityError(
-                "NOT_SUPPORTED", f"Table '{target.name}' is external: no changes of its are kept beside its files."
+                "NOT_SUPPORTED", f"Table '{target.name}' is external: its changes are not kept beside its files."
             )
         where = folder or Location.of(target.location).join(CHANGELOG)
         return cls(Changelog(where), changelog_producer(definition.properties), definition.id)

@@ -105,7 +105,7 @@ def _vacuumed_error(target: Target, history: Sequence[HistoryEntry], version: in
     return TrinityError(
         "INVALID_ARGUMENTS",
         f"Changes of table '{target.name}' in version {version} are those since the full compaction before it, which "
-        f"was vacuumed: the oldest version is {history[0].version}. Ask for those after it, or after the next one.",
+        f"was vacuumed: the oldest version is {history[0].version}. Ask for changes after a later full compaction.",
     )
 
 

@@ -124,7 +124,7 @@ class Rows:
         with _rows_view(session, pa.Table.from_arrays(list(parameters), names=names)) as view, spark_errors():
             rows = run_query(session, parse(f"SELECT {', '.join(items)} FROM {view}"))
             if len(rows.columns) != len(self.targets):
-                raise TrinityError("INVALID_ARGUMENTS", "A value of the row stands for several columns.")
+                raise TrinityError("INVALID_ARGUMENTS", "A value of the row yields several columns.")
             rows = rows.toDF(*[c.name for c in self.targets])
             data = inserted_rows(rows, self.targets, str(self.table.name)).toArrow()
         if REFUSAL in data.column_names:

@@ -39,7 +39,7 @@ def returning_of(tree: exp.DML, table: JournalTable, alias: exp.Identifier) -> R
         return None
     if not all(of_target(e, table, alias) for e in wanted):
         if not others:
-            raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING names a column that {table} has not.")
+            raise TrinityError("COLUMN_NOT_FOUND", f"RETURNING names a column that {table} lacks.")
         raise TrinityError("NOT_SUPPORTED", f"RETURNING reads the columns of {table} alone, not those of other tables.")
     source = exp.Table(this=trees.identifier(table.returned_view), alias=exp.TableAlias(this=alias.copy()))
     return Returning(generate_sql(trees.select(wanted, source), "spark"), generate_sql(_rows(tree, table), "spark"))
