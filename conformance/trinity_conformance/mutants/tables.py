@@ -299,7 +299,7 @@ class DroppedComesBack(Model):
 
 
 class DefaultOfNewRowsAlone(Model):
-    """A new column with a DEFAULT is NULL in the rows that are there (against L3)."""
+    """A new column with a DEFAULT is NULL in existing rows (against L3)."""
 
     def alter(self, kind: str, columns: Sequence[str]) -> None:
         super().alter("blank" if kind == "default" else kind, columns)

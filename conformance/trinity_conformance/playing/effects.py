@@ -29,7 +29,7 @@ class Effects(Observations):
         return bool(hit)
 
     def altered(self, step: Alter) -> None:
-        """Change columns; a DEFAULT is stored in the rows that are there by the newest version."""
+        """Change columns; a DEFAULT is stored in the existing rows by the newest version."""
         before = len(self.model.commits)
         self.model.alter(step.kind, step.columns)
         self.altered_at = len(self.model.commits)

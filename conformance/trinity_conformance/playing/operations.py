@@ -58,19 +58,19 @@ def _short(path: str) -> str:
 
 @dataclass
 class Operations:
-    """The objects of a store, whose operations another object does.
+    """The objects of a store; a runner does each operation on them.
 
     Attributes:
         inner: the objects.
-        doer: does the operations.
+        runner: does the operations, or makes them fail.
     """
 
     inner: Objects
-    doer: OperationRunner
+    runner: OperationRunner
 
     @cached_property
     def filesystem(self) -> FileSystem:
-        return PyFileSystem(_Files(self.inner.filesystem, self.doer))
+        return PyFileSystem(_Files(self.inner.filesystem, self.runner))
 
     # -- reading ----------------------------------------------------------------------------------------
 
@@ -96,13 +96,13 @@ class Operations:
         return iter(self._read("walk", root, lambda: [*self.inner.walk(root, hidden, endings)]))
 
     def _read(self, verb: str, path: str, act: Callable[[], T]) -> T:
-        return self.doer.do(verb, _short(path), READING, act)
+        return self.runner.do(verb, _short(path), READING, act)
 
     # -- writing ----------------------------------------------------------------------------------------
 
     def put_new(self, path: str, data: bytes) -> None:
         torn = (lambda: self._begin_put(path, data)) if isinstance(self.inner, LocalObjects) else None
-        self.doer.do("put", _short(path), PUTTING, lambda: self.inner.put_new(path, data), torn)
+        self.runner.do("put", _short(path), PUTTING, lambda: self.inner.put_new(path, data), torn)
 
     def _begin_put(self, path: str, data: bytes) -> None:
         """Leave the remains of an interrupted put on a disk: a part, under a name that begins with a dot."""
@@ -111,47 +111,47 @@ class Operations:
             stream.write(data[: len(data) // 2])
 
     def replace(self, path: str, data: bytes, *, sync: bool) -> None:
-        self.doer.do("replace", _short(path), REPEATABLE, lambda: self.inner.replace(path, data, sync=sync))
+        self.runner.do("replace", _short(path), REPEATABLE, lambda: self.inner.replace(path, data, sync=sync))
 
     def remove(self, paths: Iterable[str]) -> None:
         if found := [*paths]:
             half = found[: len(found) // 2]
             torn = (lambda: self.inner.remove(half)) if half else None
-            self.doer.do("delete", ", ".join(map(_short, found)), REPEATABLE, lambda: self.inner.remove(found), torn)
+            self.runner.do("delete", ", ".join(map(_short, found)), REPEATABLE, lambda: self.inner.remove(found), torn)
 
     def remove_below(self, folder: str) -> None:
-        self.doer.do("delete all below", _short(folder), REPEATABLE, lambda: self.inner.remove_below(folder))
+        self.runner.do("delete all below", _short(folder), REPEATABLE, lambda: self.inner.remove_below(folder))
 
     def make_folder(self, path: str, *, sync: bool) -> None:
-        self.doer.do("make folder", _short(path), REPEATABLE, lambda: self.inner.make_folder(path, sync=sync))
+        self.runner.do("make folder", _short(path), REPEATABLE, lambda: self.inner.make_folder(path, sync=sync))
 
     def writer(self, path: str, *, new: bool, listed: bool) -> BinaryIO:
         def put(data: bytes) -> None:
             with self.inner.writer(path, new=new, listed=listed) as stream:
                 stream.write(data)
 
-        return cast(BinaryIO, _Stream(self.doer, path, put))
+        return cast(BinaryIO, _Stream(self.runner, path, put))
 
     def move(self, path: str, new: str) -> None:
-        self.doer.do("move", f"{_short(path)} to {_short(new)}", CHANGING, lambda: self.inner.move(path, new))
+        self.runner.do("move", f"{_short(path)} to {_short(new)}", CHANGING, lambda: self.inner.move(path, new))
 
     def set_modified(self, path: str, modified_ns: int) -> None:
-        self.doer.do("date", _short(path), REPEATABLE, lambda: self.inner.set_modified(path, modified_ns))
+        self.runner.do("date", _short(path), REPEATABLE, lambda: self.inner.set_modified(path, modified_ns))
 
     def sync(self, path: str) -> None:
-        self.doer.do("sync", _short(path), REPEATABLE, lambda: self.inner.sync(path))
+        self.runner.do("sync", _short(path), REPEATABLE, lambda: self.inner.sync(path))
 
     def sync_folders(self, folders: Iterable[str]) -> None:
         found = [*folders]
-        self.doer.do("sync", ", ".join(map(_short, found)), REPEATABLE, lambda: self.inner.sync_folders(found))
+        self.runner.do("sync", ", ".join(map(_short, found)), REPEATABLE, lambda: self.inner.sync_folders(found))
 
 
 class _Stream:
     """A stream into an object, whose bytes are written once it is closed: whole, the first half of them, or not."""
 
-    def __init__(self, doer: OperationRunner, path: str, put: Callable[[bytes], object]) -> None:
+    def __init__(self, runner: OperationRunner, path: str, put: Callable[[bytes], object]) -> None:
         self.closed = False
-        self._doer, self._path, self._put = doer, path, put
+        self._runner, self._path, self._put = runner, path, put
         self._data = bytearray()
 
     def write(self, data: bytes) -> int:
@@ -165,12 +165,12 @@ class _Stream:
         """Do nothing: the data are written at the end."""
 
     def close(self) -> None:
-        if self.closed or self._doer.over:
+        if self.closed or self._runner.over:
             return
         self.closed = True
         data = bytes(self._data)
         half = data[: len(data) // 2]
-        self._doer.do("write", _short(self._path), CHANGING, lambda: self._put(data), lambda: self._put(half))
+        self._runner.do("write", _short(self._path), CHANGING, lambda: self._put(data), lambda: self._put(half))
 
     def readable(self) -> bool:
         return False
@@ -191,8 +191,8 @@ class _Stream:
 class _Files(FileSystemHandler):  # type: ignore[misc]
     """pyarrow's file system of a store: opening and writing files are operations, other calls are passed on."""
 
-    def __init__(self, inner: FileSystem, doer: OperationRunner) -> None:
-        self.inner, self.doer = inner, doer
+    def __init__(self, inner: FileSystem, runner: OperationRunner) -> None:
+        self.inner, self.runner = inner, runner
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Files) and self.inner == other.inner
@@ -200,17 +200,17 @@ class _Files(FileSystemHandler):  # type: ignore[misc]
     __hash__ = None  # type: ignore[assignment]
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
-        return self.doer.do("open", _short(path), READING, lambda: self.inner.open_input_stream(path))
+        return self.runner.do("open", _short(path), READING, lambda: self.inner.open_input_stream(path))
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        return self.doer.do("open", _short(path), READING, lambda: self.inner.open_input_file(path))
+        return self.runner.do("open", _short(path), READING, lambda: self.inner.open_input_file(path))
 
     def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
         def put(data: bytes) -> None:
             with self.inner.open_output_stream(path) as stream:
                 stream.write(data)
 
-        return pa.PythonFile(_Stream(self.doer, path, put), mode="w")
+        return pa.PythonFile(_Stream(self.runner, path, put), mode="w")
 
     def open_append_stream(self, path: str, metadata: Any) -> pa.NativeFile:
         return self.inner.open_append_stream(path)

@@ -130,7 +130,7 @@ def _outcome(session: trinity.Session, action: str, table: str, mark: int) -> tu
 
 @dataclass
 class _Steered:
-    """A doer that does the operations of a process as far as its permit allows, and then waits for another permit."""
+    """A runner that does the operations of a process as far as its permit allows, and then waits for another permit."""
 
     pipe: Connection
     permit: Permit = field(default_factory=Permit)
