@@ -65,11 +65,11 @@ def test_a_statement_keeps_its_files(session: Session, tiered_fmt: str, monkeypa
     for k in (1, 2):
         table.append(pa.table({"k": pa.array([k], pa.int32()), "v": ["a"]}))
 
-    def care() -> None:
+    def maintain() -> None:
         table.compact()
         table.vacuum()
 
-    meanwhile(monkeypatch, table, "begin_merge", care)
+    meanwhile(monkeypatch, table, "begin_merge", maintain)
     session.sql(f"UPDATE {table.name} SET v = concat(v, 'b') WHERE k = 1")
     assert contents(table) == {(1, "ab"), (2, "a")}
     table.vacuum("0 seconds")
@@ -139,7 +139,7 @@ def test_what_is_gone_is_refused_by_the_oldest_that_is_left(pages: Table) -> Non
 
 
 @pytest.mark.tiered
-def test_records_and_tombstones_outlive_all_care(pages: Table, spark: SparkSession, warehouse: Path) -> None:
+def test_records_and_tombstones_outlive_all_maintenance(pages: Table, spark: SparkSession, warehouse: Path) -> None:
     put_keys(pages, 9, "a", 1, txn=("loader", 7))
     put_keys(pages, 10, "", 1, gone=True)
     put_keys(pages, 1, "b", 2)

@@ -117,12 +117,12 @@ def resolve_twice(lake: Session, table: Table) -> None:
 
 
 @pytest.mark.parametrize("options", ["", "TBLPROPERTIES ('watermark-key' = 'w')", "TBLPROPERTIES ('bucket' = '3')"])
-@pytest.mark.parametrize("care", [full, resolve, resolve_twice])
+@pytest.mark.parametrize("maintain", [full, resolve, resolve_twice])
 def test_compacted_tables(
-    care: Callable[[Session, Table], None], options: str, opened: Session, tmp_path: Path
+    maintain: Callable[[Session, Table], None], options: str, opened: Session, tmp_path: Path
 ) -> None:
     table = upserted(opened, options)
-    care(opened, table)
+    maintain(opened, table)
     reads_the_same(tmp_path, opened)
     reads_the_same(tmp_path, opened, "WHERE k > 20")
 

@@ -94,7 +94,7 @@ def test_a_new_table_has_the_keys_that_are_named(run: Run, rows: Rows, fmt: str,
     assert [row["data_type"] for row in described[:4]] == ["bigint", "date", "bigint", "boolean"]
 
 
-def test_care(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
+def test_maintenance(run: Run, rows: Rows, fmt: str, tmp_path: Path) -> None:
     name = f"{fmt}.default.t"
     for number in range(3):
         (tmp_path / f"{number}.csv").write_text(f"id,n\n1,{number}\n{number + 5},0\n")

@@ -116,8 +116,8 @@ def check(table: Table, name: str, killed: bool, where: str) -> None:
         assert found == merged(*done), where
     state = done if found == merged(*done) else done[:2]
     table.upsert(arrow(LATER))
-    for care in (lambda: None, lambda: table.compact("resolve"), lambda: table.compact(full=True), table.vacuum):
-        care()
+    for maintain in (lambda: None, lambda: table.compact("resolve"), lambda: table.compact(full=True), table.vacuum):
+        maintain()
         assert ordered_rows(table) == merged(*state, LATER), where
 
 

@@ -108,7 +108,7 @@ class BucketMerge:
         return pa.Table.from_batches([in_storage_form(page, schema) for page in pages], schema)
 
     def merged(self, rows: pa.Table) -> Iterator[tuple[int, MergedBucket]]:
-        """Merge each bucket that is named. Raises BAD_DATA bucket_markers a base file that cannot be read."""
+        """Merge each bucket that is named. Raises BAD_DATA naming a base file that cannot be read."""
         for bucket in sorted(rows.column(BUCKET).unique().to_pylist()):
             mine = pc.and_(pc.equal(rows.column(BUCKET), bucket), pc.is_valid(rows.column(DELETED)))
             yield bucket, self.of_bucket(bucket, rows.filter(mine).combine_chunks())

@@ -148,7 +148,7 @@ def _resolved(splits: SplitSource, spec: MergeSpec, retention: Retention) -> Com
 def _small_runs(definition: TableDefinition, base: Sequence[DataFile], log: Sequence[DataFile]) -> list[DataFile]:
     """Return the runs of earlier resolves that are small compared with the log, in the partitions that the log has.
 
-    Files in buckets are no runs. In a partitioned table, without buckets, the files of the oldest commit are none.
+    Files in buckets are no runs; in a partitioned table, which has no buckets, nor are those of the oldest commit.
     """
     if definition.partition_by:
         oldest = min((f.commit or 0 for f in base), default=0)
