@@ -111,7 +111,7 @@ def test_a_table_that_is_swept_before_it_has_its_name_is_not_made(s3: Session, c
                 removed.append(swept(other))
 
     with cloud.server.proxy.faulty(sweeps):
-        assert "make it again" in refusal("TRANSACTION_CONFLICT", lambda: s3.create_table("t", COLUMNS))
+        assert "create it again" in refusal("TRANSACTION_CONFLICT", lambda: s3.create_table("t", COLUMNS))
     assert removed[1] > 0
     assert s3.list_tables("lake", "default") == []
     assert s3.create_table("t", COLUMNS).append(ROWS).rows == 2

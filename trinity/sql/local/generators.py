@@ -58,7 +58,7 @@ class Generated:
         with_position = isinstance(node, exp.Posexplode)
         own, kinds = [*(("pos",) * with_position), *inner], [*((_INT,) * with_position), *value.type.children]
         if len(names or own) != len(own):
-            raise Refused(f"'{node.sql(dialect='spark')}' has another number of columns than its names")
+            raise Refused(f"'{node.sql(dialect='spark')}' has a different number of columns than its names")
         columns = [ScopeColumn(n, new_field(), kind, qualifier) for n, kind in zip(names or own, kinds, strict=True)]
         return cls(node, value, outer or isinstance(node, exp.ExplodeOuter), columns)
 
