@@ -36,7 +36,7 @@ class Server:
 
 
 @pytest.fixture(params=["disk", "bucket"])
-def server(
+def rest_server(
     request: pytest.FixtureRequest, rest_catalog_jars: Path, object_server: ObjectServer, place: str, tmp_path: Path
 ) -> Iterator[Server]:
     """Yield a server that puts tables on a disk, or into a bucket, for which it hands out keys."""
@@ -51,18 +51,18 @@ def server(
 
 
 @pytest.fixture
-def session(server: Server) -> Iterator[Session]:
+def session(rest_server: Server) -> Iterator[Session]:
     """Yield a session on the catalog."""
-    with trinity.connect(catalogs={"lake": server.settings}) as found:
+    with trinity.connect(catalogs={"lake": rest_server.settings}) as found:
         found.create_schema("lake.s")
         yield found
 
 
 @pytest.fixture
-def others(server: Server, object_server: ObjectServer) -> Catalog:
+def their_catalog(rest_server: Server, object_server: ObjectServer) -> Catalog:
     """Return the catalog as PyIceberg opens it without Trinity."""
     known = {f"s3.{option.replace('_', '-')}": str(value) for option, value in object_server.options.items()}
-    return load_catalog("theirs", type="rest", uri=server.address, **known)
+    return load_catalog("theirs", type="rest", uri=rest_server.address, **known)
 
 
 def test_a_new_table_has_no_folder_of_a_renamed_one(session: Session) -> None:
@@ -75,16 +75,16 @@ def test_a_new_table_has_no_folder_of_a_renamed_one(session: Session) -> None:
     assert session.table("lake.s.renamed").to_arrow().equals(MINE)
 
 
-def test_a_dropped_table_leaves_a_folder_that_it_shares(session: Session, others: Catalog) -> None:
+def test_a_dropped_table_leaves_a_folder_that_it_shares(session: Session, their_catalog: Catalog) -> None:
     """Another engine renames Trinity's table, and makes one of its name."""
     location = session.create_table("lake.s.t", MINE).location
-    others.rename_table(("s", "t"), ("s", "renamed"))
-    theirs = others.create_table(("s", "t"), THEIRS.schema)
+    their_catalog.rename_table(("s", "t"), ("s", "renamed"))
+    theirs = their_catalog.create_table(("s", "t"), THEIRS.schema)
     theirs.append(THEIRS)
     assert session.table("lake.s.t").location == location
     session.table("lake.s.renamed").vacuum(retain="0 seconds")
     session.drop_table("lake.s.renamed")
-    assert others.load_table(("s", "t")).scan().to_arrow()["b"].to_pylist() == ["x"]
+    assert their_catalog.load_table(("s", "t")).scan().to_arrow()["b"].to_pylist() == ["x"]
     session.create_table("lake.s.alone", MINE)
     session.drop_table("lake.s.alone")
     assert session.tables(schema="lake.s") == ["lake.s.t"]

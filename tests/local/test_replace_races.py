@@ -45,7 +45,7 @@ ERRORS: Final = ("TABLE_NOT_FOUND", "COLUMN_NOT_FOUND", "INVALID_ARGUMENTS")
 
 
 @pytest.fixture
-def sessions(tmp_path: Path, fmt: str) -> Iterator[tuple[Session, Session]]:
+def two_sessions(tmp_path: Path, fmt: str) -> Iterator[tuple[Session, Session]]:
     """Yield two sessions on one warehouse, with a table of the query's rows."""
     with trinity.connect(tmp_path / "w") as one, trinity.connect(tmp_path / "w") as other:
         for session in (one, other):
@@ -96,10 +96,14 @@ class Before:
 
 
 def check(
-    sessions: tuple[Session, Session], statement: str, others: list[str], there: bool, monkeypatch: pytest.MonkeyPatch
+    two_sessions: tuple[Session, Session],
+    statement: str,
+    others: list[str],
+    there: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Let the other session's statements precede each call of the statement in turn."""
-    one, other = sessions
+    one, other = two_sessions
 
     def started(table: str) -> str:
         if there:
@@ -150,6 +154,6 @@ SHORT = [
 
 @pytest.mark.parametrize(("statement", "other", "there"), list(pairs()))
 def test_one_comes_after_the_other(
-    sessions: tuple[Session, Session], statement: str, other: str, there: bool, monkeypatch: pytest.MonkeyPatch
+    two_sessions: tuple[Session, Session], statement: str, other: str, there: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check(sessions, STATEMENTS[statement], OTHERS[other], there, monkeypatch)
+    check(two_sessions, STATEMENTS[statement], OTHERS[other], there, monkeypatch)

@@ -23,7 +23,7 @@ OTHER = pa.table({"b": ["x"]})
 
 
 @pytest.fixture
-def sessions(tmp_path: Path) -> Iterator[tuple[Session, Session]]:
+def two_sessions(tmp_path: Path) -> Iterator[tuple[Session, Session]]:
     """Yield two sessions on one warehouse."""
     with trinity.connect(tmp_path / "w") as one, trinity.connect(tmp_path / "w") as other:
         yield one, other
@@ -48,13 +48,13 @@ def before_lock(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Callable[[],
 
 @pytest.mark.parametrize("catalog", ["parquet", "delta"])
 def test_a_table_moves_into_a_schema_that_is_dropped(
-    sessions: tuple[Session, Session],
+    two_sessions: tuple[Session, Session],
     tmp_path: Path,
     catalog: str,
     before_lock: Callable[[Path, Callable[[], object]], None],
 ) -> None:
     """Iceberg's catalog checks this by itself, in the transaction that changes the name."""
-    one, other = sessions
+    one, other = two_sessions
     one.create_schema(f"{catalog}.s")
     one.create_table(f"{catalog}.default.t", ROWS)
     folder = Path(one.create_table(f"{catalog}.s.first", ROWS).location).parent
@@ -67,10 +67,10 @@ def test_a_table_moves_into_a_schema_that_is_dropped(
 
 
 def test_tables_of_iceberg_never_share_a_folder(
-    sessions: tuple[Session, Session], before_lock: Callable[[Path, Callable[[], object]], None]
+    two_sessions: tuple[Session, Session], before_lock: Callable[[Path, Callable[[], object]], None]
 ) -> None:
     """A table is made in the folder, and renamed, after another one of the first name has chosen the folder."""
-    one, other = sessions
+    one, other = two_sessions
     folder = Path(one.create_table("iceberg.default.first", ROWS).location).parent
 
     def made_and_renamed() -> None:
@@ -87,10 +87,10 @@ def test_tables_of_iceberg_never_share_a_folder(
 
 @pytest.mark.parametrize("clause", ["IF NOT EXISTS ", ""])
 def test_a_table_that_takes_the_name_of_files_stays(
-    sessions: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clause: str
+    two_sessions: tuple[Session, Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clause: str
 ) -> None:
     """The statement declares other columns than that table has, and so it would be refused."""
-    one, other = sessions
+    one, other = two_sessions
     (tmp_path / "theirs").mkdir()
     pq.write_table(ROWS, tmp_path / "theirs" / "1.parquet")
     register = one.external.register
@@ -110,9 +110,9 @@ def test_a_table_that_takes_the_name_of_files_stays(
 
 
 def test_declared_columns_that_the_files_lack_leave_the_name_free(
-    sessions: tuple[Session, Session], tmp_path: Path
+    two_sessions: tuple[Session, Session], tmp_path: Path
 ) -> None:
-    one, other = sessions
+    one, other = two_sessions
     (tmp_path / "theirs").mkdir()
     pq.write_table(ROWS, tmp_path / "theirs" / "1.parquet")
     with refused("INVALID_ARGUMENTS", "(other int)", "(k int)"):
@@ -120,9 +120,9 @@ def test_declared_columns_that_the_files_lack_leave_the_name_free(
     assert other.tables(schema="parquet.default") == []
 
 
-def test_a_registered_table_that_another_engine_drops(sessions: tuple[Session, Session]) -> None:
+def test_a_registered_table_that_another_engine_drops(two_sessions: tuple[Session, Session]) -> None:
     """Its name is no table's any more; DROP TABLE frees it."""
-    one, other = sessions
+    one, other = two_sessions
     made = one.create_table("iceberg.default.first", [{"id": 1, "n": 2}])
     loaded = pyiceberg(made)
     theirs = loaded.catalog.create_table(("default", "theirs"), loaded.schema())
