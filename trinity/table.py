@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Protocol, overload
@@ -728,12 +727,9 @@ class Table(Generic[S]):
             TrinityError: COLUMN_NOT_FOUND; CONSTRAINT_VIOLATION when a row has NULL there; NOT_SUPPORTED for a key
                 column, and for NOT NULL where rows need not carry the column.
         """
-        if not_null:
-            from trinity.engine.values.altering import set_not_null
+        from trinity.engine.values.altering import set_not_null
 
-            set_not_null(self, name)
-        else:
-            self.alter(partial(evolve.with_not_null, name=name, not_null=False))
+        set_not_null(self, {name: not_null})
 
     def add_check(self, name: str, condition: str) -> None:
         """Add a CHECK constraint: from now on no row is stored for which it is false (M6).

@@ -89,6 +89,32 @@ def test_a_column_becomes_not_null_where_no_row_is(local: Session, local_fmt: st
     assert table.definition.column("v").nullable
 
 
+def test_columns_become_not_null_together_or_not_at_all(local: Session, local_fmt: str) -> None:
+    table = made(local, local_fmt)
+    fill(table, k=[1, 2], n=[10, None], v=["a", "b"])
+    text = f"ALTER TABLE {table.name} ALTER COLUMN v SET NOT NULL, ALTER COLUMN n SET NOT NULL"
+    with refused("CONSTRAINT_VIOLATION", "'v' or 'n'", "NULL in some rows"):
+        local.sql(text, dialect="postgres")
+    assert table.definition.column("v").nullable
+    local.sql(f"DELETE FROM {table.name} WHERE n IS NULL")
+    version = table.version
+    local.sql(text, dialect="postgres")
+    assert (table.version, table.definition.column("v").nullable) == (version + 1, False)
+
+
+def test_clauses_of_alter_that_would_be_lost_are_refused(local: Session, local_fmt: str) -> None:
+    table = made(local, local_fmt)
+    fill(table, k=[1], n=[5], v=["a"])
+    version = table.version
+    for dialect in ("spark", "postgres"):
+        with refused("NOT_SUPPORTED", "'amount'", "ADD CONSTRAINT"):
+            local.sql(f"ALTER TABLE {table.name} ADD COLUMN amount INT CHECK (amount > 0)", dialect=dialect)
+        with refused("NOT_SUPPORTED", "'n'", "USING", "UPDATE"):
+            local.sql(f"ALTER TABLE {table.name} ALTER COLUMN n TYPE BIGINT USING n * 100", dialect=dialect)
+    local.sql(f"ALTER TABLE {table.name} ALTER COLUMN IF EXISTS nothing TYPE BIGINT")
+    assert table.version == version
+
+
 def test_a_check_is_added_where_every_row_meets_it(local: Session, local_fmt: str) -> None:
     table = made(local, local_fmt)
     fill(table, k=[1, 2], v=["a", "b"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import pyarrow.compute as pc
@@ -41,13 +41,18 @@ def altered(target: Target, definition: TableDefinition, changes: Iterable[evolv
     return definition
 
 
-def set_not_null(target: Target, name: str) -> None:
-    """Declare a column NOT NULL. Raises as :meth:`trinity.Table.set_not_null`."""
-    change = partial(evolve.with_not_null, name=name, not_null=True)
+def set_not_null(target: Target, wanted: Mapping[str, bool]) -> None:
+    """Declare columns NOT NULL (True) or nullable, in one commit. Raises as :meth:`trinity.Table.set_not_null`."""
+    changes = [partial(evolve.with_not_null, name=name, not_null=required) for name, required in wanted.items()]
     splits = target.splits()
-    column = change(splits.definition).column(name).name
-    refusal = f"Column '{column}' of table '{target.name}' is NULL in some rows; fill them before it is NOT NULL."
-    _alter_if_rows_meet(target, splits, change, f"{quoted(column)} IS NOT NULL", refusal)
+    names = [splits.definition.column(name).name for name, required in wanted.items() if required]
+    if not names:
+        alter(target, *changes)
+        return
+    condition = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in names)
+    columns = "Column " + " or ".join(f"'{name}'" for name in names)
+    refusal = f"{columns} of table '{target.name}' is NULL in some rows; fill them before it is NOT NULL."
+    _alter_if_rows_meet(target, splits, changes, condition, refusal)
 
 
 def add_check(target: Target, check: Check) -> None:
@@ -57,11 +62,13 @@ def add_check(target: Target, check: Check) -> None:
         f"'{check.name}' is added."
     )
     change = partial(with_check, check=check)
-    _alter_if_rows_meet(target, target.splits(), change, check.expression, refusal)
+    _alter_if_rows_meet(target, target.splits(), [change], check.expression, refusal)
 
 
-def _alter_if_rows_meet(target: Target, splits: SplitSource, change: evolve.Change, wanted: str, refusal: str) -> None:
-    """Make a change, or raise CONSTRAINT_VIOLATION if a condition is false for some row.
+def _alter_if_rows_meet(
+    target: Target, splits: SplitSource, changes: Sequence[evolve.Change], wanted: str, refusal: str
+) -> None:
+    """Make changes, or raise CONSTRAINT_VIOLATION if a condition is false for some row.
 
     The rows of ``splits`` are checked before the commit; if there is a newer version, its rows are checked within it.
     """
@@ -77,9 +84,9 @@ def _alter_if_rows_meet(target: Target, splits: SplitSource, change: evolve.Chan
         look(target.splits())
         return definition
 
-    altered(target, splits.definition, [change])
+    altered(target, splits.definition, changes)
     look(splits)
-    alter(target, change, look_again)
+    alter(target, *changes, look_again)
 
 
 def _holds(target: Target, splits: SplitSource, wanted: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import TokenType, exp
 
 from trinity.definition import evolve
+from trinity.engine.values.altering import set_not_null
 from trinity.errors import TrinityError
 from trinity.spi import TableDefinition
 from trinity.sql.parsing.columns import default_text, read_check, read_column
@@ -53,7 +54,14 @@ def _alter(session: Session, table: Table, statement: Statement) -> Rows:
     if len(actions) == 1 and _constraint(table, actions[0], statement):
         return no_rows()
     changes = [change for action in actions for change in _changes(action, statement)]
-    not_null = [a for a in actions if isinstance(a, exp.AlterColumn) and "allow_null" in a.args]
+    columns = table.definition
+    not_null = {
+        action.name: not action.args["allow_null"]
+        for action in actions
+        if isinstance(action, exp.AlterColumn)
+        and "allow_null" in action.args
+        and (not action.args.get("exists") or _has_column(columns, action.name))
+    }
     settings = [a for a in actions if isinstance(a, exp.AlterSet)]
     if len([c for c in (changes, not_null, settings) if c]) > 1:
         raise TrinityError(
@@ -61,8 +69,8 @@ def _alter(session: Session, table: Table, statement: Statement) -> Rows:
         )
     if changes:
         table.alter(*changes)
-    for action in not_null:
-        table.set_not_null(action.name, not action.args["allow_null"])
+    if not_null:
+        set_not_null(table, not_null)
     for setting in settings:
         _set_properties(table, setting, statement)
     return no_rows()
@@ -116,6 +124,12 @@ def _addition(node: exp.ColumnDef, dialect: str) -> evolve.Change:
     column, key = read_column(node, dialect)
     if key:
         raise TrinityError("NOT_SUPPORTED", f"Column '{column.name}': a primary key cannot be added to a table.")
+    if any(isinstance(constraint.kind, exp.CheckColumnConstraint) for constraint in node.constraints):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{column.name}': add it without the CHECK, then the constraint: ALTER TABLE ... ADD "
+            "CONSTRAINT name CHECK (...).",
+        )
     position = node.args.get("position")
     position = None if position is None else position.this.name if position.this is not None else evolve.FIRST
     adding = partial(evolve.added, column=column, position=position)
@@ -127,6 +141,11 @@ def _column_changes(action: exp.AlterColumn, statement: Statement) -> list[evolv
     changes: list[evolve.Change] = []
     if args.get("collate"):
         raise not_collated(name, args["collate"].sql(dialect=statement.dialect))
+    if args.get("using"):
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{name}': USING is not supported; change the type without it, then UPDATE the rows.",
+        )
     if args.get("dtype") is not None:
         kind = type_text(args["dtype"], statement.dialect, name)
         changes.append(partial(evolve.with_type, name=name, type_text=kind))
@@ -141,7 +160,7 @@ def _column_changes(action: exp.AlterColumn, statement: Statement) -> list[evolv
         changes.append(partial(evolve.rename_column, old=name, new=args["rename_to"].name))
     if not changes and "allow_null" not in args and "rename_to" not in args:
         raise _unsupported(statement)
-    return changes
+    return [_if_exists(name, change) for change in changes] if args.get("exists") else changes
 
 
 def _top_level(node: exp.Expr, statement: Statement) -> str:
