@@ -291,6 +291,22 @@ def test_what_cannot_be_restored(orders: Table) -> None:
     assert orders.count() == 0
 
 
+def test_a_dropped_column_was_given_a_wider_type(local: Session, local_fmt: str) -> None:
+    """A restore that brings it back does not make it narrower, and one to the wider type is allowed."""
+    table = local.create_table(f"{local_fmt}.default.t", [Column("k", "int"), Column("n", "int"), Column("m", "int")])
+    table.append([{"k": 1, "n": 1}])
+    first = table.version
+    table.rename_column("m", "other")  # so Delta maps its columns, and can drop one
+    table.widen_column("n", "bigint")
+    table.append([{"k": 2, "n": 3_000_000_000}])
+    second = table.version
+    table.drop_column("n")
+    with refused("NOT_SUPPORTED", "'n'", "int", "bigint"):
+        table.restore(first)
+    table.restore(second)
+    assert sorted(table.to_arrow()["n"].to_pylist()) == [1, 3_000_000_000]
+
+
 def test_a_version_of_which_a_file_is_gone(orders: Table) -> None:
     version = orders.version
     file = orders.splits().files[0]

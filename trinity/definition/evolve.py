@@ -269,11 +269,15 @@ def restored(now: TableDefinition, then: TableDefinition) -> TableDefinition:
     Columns that were added since count as dropped: no new column gets their names in data files.
 
     Raises:
-        TrinityError: NOT_SUPPORTED for a column that was given another type since.
+        TrinityError: NOT_SUPPORTED for a column that was given a wider type since.
     """
-    types, known = {c.identity: c.type for c in now.visible}, {c.identity for c in then.all_columns}
+    types = {c.identity: c.type for c in (*now.dropped, *now.visible)}  # a dropped column keeps its type in data files
+    known = {c.identity for c in then.all_columns}
+    dropped = {c.identity for c in now.dropped}
     for column in then.visible:
-        if (wider := types.get(column.identity, column.type)) != column.type:
+        wider = types.get(column.identity, column.type)
+        before, after = parse_type(column.type), parse_type(wider)
+        if before != after and (widens(before, after) if column.identity in dropped else not widens(after, before)):
             raise TrinityError(
                 "NOT_SUPPORTED",
                 f"Column '{column.name}' of table '{now.full_name}' was {column.type} then, and is {wider} since: a "
