@@ -77,6 +77,7 @@ def create_or_replace(
     Raises:
         TrinityError: as ``make`` and ``replace``.
     """
+    missed = False
     for _ in range(_ATTEMPTS - 1):
         try:
             return make() if found is None else replace(found)
@@ -92,8 +93,10 @@ def create_or_replace(
                 found = find()
             except TrinityError:
                 raise error from None
-            if was is not None and found is not None and found.location == was.location:
-                raise  # TABLE_NOT_FOUND is about a table that the query reads
+            same = was is not None and found is not None and found.location == was.location
+            if same and missed:
+                raise  # it is about a table that the query reads, and not about one that was dropped and made again
+            missed = same
     return make() if found is None else replace(found)
 
 

@@ -476,7 +476,7 @@ class Session:
         if name.schema not in schemas:
             return _schema_missing(name, schemas)
         known = self.list_tables(name.catalog, name.schema)
-        if name.table in known:
+        if name.table in self.external.names(name.catalog, name.schema):
             return registered_only(name)
         there = f"The schema has: {', '.join(known)}." if known else self._why_empty(name.catalog)
         return TrinityError("TABLE_NOT_FOUND", f"Table '{name}' does not exist.{nearest(name.table, known)} {there}")

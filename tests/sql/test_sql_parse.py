@@ -303,6 +303,17 @@ def test_a_sum_behind_a_join_of_texts_has_parentheses_in_spark(dialect: str) -> 
     """Spark's || and + are of one level, from left to right; other dialects add first."""
     text = "SELECT '4' || 1 + 2 || (3 - 1) AS a, 1 + 2 || 'x' AS b"
     assert parse(text, dialect).to_spark().text == "SELECT '4' || (1 + 2) || (3 - 1) AS a, 1 + 2 || 'x' AS b"
+    nested = parse("SELECT '4' || 1 + length('a' || 2 + 3) AS x", dialect).to_spark().text
+    assert nested == "SELECT '4' || (1 + LENGTH('a' || (2 + 3))) AS x"
+
+
+@pytest.mark.parametrize("dialect", ["trino", "duckdb"])
+def test_a_backslash_in_a_pattern_stays_one_in_spark(dialect: str) -> None:
+    """Without ESCAPE it is a character like others there; in Spark it escapes."""
+    text = r"SELECT p LIKE 'C:\dir%' AS a, NOT p LIKE '%\_' AS b, p LIKE 'x\_' ESCAPE '\' AS c FROM t"
+    [a, b, c] = parse(parse(text, dialect).to_spark().text).tree.expressions
+    found = [next(node.find_all(exp.Like)).expression.name for node in (a, b, c)]
+    assert found == [r"C:\\dir%", r"%\\_", r"x\_"]
 
 
 def test_with_queries_of_one_name_stay_where_they_are() -> None:

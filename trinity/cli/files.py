@@ -45,6 +45,7 @@ def load(
     application = _txn(txn)
     with reporting_errors():
         from trinity.connecting import connect
+        from trinity.engine.appending.append import append_rows
 
         with connect(warehouse) as session:
             options = {"watermark-key": watermark, "tombstone-key": tombstone}
@@ -56,13 +57,12 @@ def load(
 
             results: list[CommitResult] = []
 
-            def write(into: Table) -> None:
+            def write(into: Table, *, new: bool = True) -> None:
                 with _counting(_reader(files, into)) as (rows, _):
-                    add = into.upsert if into.definition.keyed else into.append
-                    results.append(add(rows, txn=application, evolve=evolve))
+                    results.append(append_rows(into, rows, application, evolve=evolve, new=new))
 
             if session.table_exists(table):
-                write(found := session.table(table))
+                write(found := session.table(table), new=False)
             else:
                 found = session.create_table(table, _reader(files).schema, **made, fill=write)
             [done] = results

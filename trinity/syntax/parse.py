@@ -198,10 +198,13 @@ class Statement:
 
 def spark_text(tree: exp.Expr, dialect: str) -> str:
     """Return the text of a tree in Spark's dialect. Raises NOT_SUPPORTED if Spark has no counterpart."""
-    if dialect != "spark" and any(map(_adds_first, tree.find_all(exp.DPipe))):
+    if dialect != "spark":
         tree = tree.copy()
-        for node in filter(_adds_first, list(tree.find_all(exp.DPipe))):
-            node.set("expression", exp.paren(node.expression))
+        for node in list(tree.find_all(exp.DPipe, exp.Like, exp.ILike)):
+            if isinstance(node, exp.DPipe) and _adds_first(node):
+                node.set("expression", exp.paren(node.expression, copy=False))
+            elif not isinstance(node, exp.DPipe) and _has_plain_backslash(node, dialect):
+                node.set("expression", exp.Literal.string(node.expression.name.replace("\\", "\\\\")))
     try:
         return str(tree.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE))
     except UnsupportedError as error:
@@ -209,6 +212,13 @@ def spark_text(tree: exp.Expr, dialect: str) -> str:
             "NOT_SUPPORTED",
             f"This {dialect} statement has no counterpart in Spark: {error}. Write that part in Spark's SQL.",
         ) from error
+
+
+def _has_plain_backslash(node: exp.Expr, dialect: str) -> bool:
+    """Return whether a pattern has a backslash that stands for itself: it escapes only in Spark and PostgreSQL."""
+    pattern = node.expression
+    plain = dialect != "postgres" and not isinstance(node.parent, exp.Escape)
+    return plain and isinstance(pattern, exp.Literal) and "\\" in pattern.name
 
 
 def _adds_first(node: exp.Expr) -> bool:

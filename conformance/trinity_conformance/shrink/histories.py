@@ -54,7 +54,7 @@ def shrink(failure: NonConformance, trial: Trial, budget: ShrinkBudget) -> NonCo
         budget: when to stop.
     """
     assert failure.history is not None, "only a played history can be made smaller"
-    return smallest(failure, lambda best: filter(is_settled, _candidates(best)), trial, budget, {failure.history.id})
+    return smallest(failure, _candidates, trial, budget, {failure.history.id}, is_settled)
 
 
 def smallest(
@@ -63,6 +63,7 @@ def smallest(
     trial: Callable[[_Played], NonConformance | None],
     budget: ShrinkBudget,
     tried: set[str],
+    is_valid: Callable[[_Played], bool] = lambda _: True,
 ) -> NonConformance:
     """Return the failure to which one smaller candidate after another leads, until none fails or the budget is used up.
 
@@ -72,6 +73,7 @@ def smallest(
         trial: plays a candidate and returns its failure, or None.
         budget: when to stop.
         tried: ids of what need not be tried; it grows by the candidates that are, and counts towards the budget.
+        is_valid: returns False for a candidate that is not to be played.
     """
     until = monotonic() + budget.seconds
     best, found = failure, [failure]
@@ -80,7 +82,7 @@ def smallest(
         for candidate in candidates(best):
             if len(tried) >= budget.tries or monotonic() > until:
                 return best
-            if candidate.id not in tried:
+            if candidate.id not in tried and is_valid(candidate):
                 tried.add(candidate.id)
                 if (again := trial(candidate)) is not None:
                     found.append(again)

@@ -12,6 +12,7 @@ from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import CreateTableTransaction
 
 from trinity.errors import TrinityError
+from trinity.loggers import logger
 from trinity.spi import (
     OLDEST,
     STAMP,
@@ -203,6 +204,7 @@ class IcebergMetadata(TableCommits):
         In a folder that another table shares nothing is deleted.
         """
         if self._names.is_shared(table, Location.of(table.location)):
+            _log.warning("'%s' may also hold another table; a vacuum deletes nothing there.", table.location)
             return []
         needed = self._using(table, lambda newest: self._snapshots.referenced(table, newest.loaded))
         store = ObjectStore(table.location)
@@ -254,6 +256,7 @@ class IcebergMetadata(TableCommits):
         return on_newest(table, known, attempt)
 
 
+_log = logger("trinity.iceberg")
 _DATA_FOLDER: Final = "data"
 _STAMPS: Final = pa.field(STAMP, pa.int64(), True, {FIELD_ID: str(STAMP_ID).encode()})
 """The column for stamps. Files have it, under a fixed field id, even before the table's schema has it (L3)."""

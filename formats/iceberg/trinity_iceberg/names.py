@@ -50,7 +50,7 @@ from trinity_iceberg.options import CATALOG_FILE, DEFAULT_SCHEMA
 from trinity_iceberg.trouble import catalog_errors, may_be_under_way, of_another_kind
 
 _MOST_READ: Final = 1000
-"""Maximum number of metadata files that a DROP reads; a folder with more of unknown tables stays."""
+"""Maximum number of metadata files that a DROP or a vacuum reads; a folder with more of unknown tables stays."""
 _SPECIAL: Final = re.compile(r"[.~]|^\s+|\s+\Z")
 
 
@@ -313,15 +313,18 @@ class CatalogNames:
         try:
             with catalog_errors(self._catalog):
                 own = load_table(self._iceberg, identifier_of(table.schema, table.table))
+        except NoSuchTableError:
+            return False
+        try:
             known = {own.metadata_location, *(entry.metadata_file for entry in own.metadata.metadata_log)}
             further = {*metadata_file_names(ObjectStore(folder))} - {Location.of(path).name for path in known}
             files = (str(folder.join(METADATA).join(name)) for name in further)
             id_ = own.metadata.table_uuid
             return len(further) > _MOST_READ or any(read_metadata(file).table_uuid != id_ for file in files)
-        except NoSuchTableError:
-            return False
-        except TrinityError:  # a file that another table's engine has just removed, or a damaged one
-            return True
+        except TrinityError as error:
+            if error.code not in ("BAD_DATA", "NOT_SUPPORTED"):
+                raise
+            return True  # a file that another table's engine has just removed, or one that cannot be read
 
     def _holds_table(self, folder: Location) -> bool:
         """Return whether a table of the catalog has its metadata in a folder; only a catalog in a database can tell."""

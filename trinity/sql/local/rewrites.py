@@ -27,7 +27,8 @@ def simpler(tree: exp.Expr, type_of: Callable[[exp.Expr], DataType]) -> exp.Expr
     """
 
     def extreme(function: type[exp.AggFunc], condition: exp.Expr) -> exp.Expr:
-        if (kind := type_of(condition)) != BOOLEAN:
+        known = isinstance(condition.unnest(), exp.Predicate | exp.Connector | exp.Not)
+        if not known and (kind := type_of(condition)) != BOOLEAN:
             raise Refused(f"only Spark takes a condition of {kind}")
         return function(this=condition.copy())
 
