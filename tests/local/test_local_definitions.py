@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
 from trinity import Column, Session, Table, TrinityError
 
@@ -87,6 +88,24 @@ def test_a_column_becomes_not_null_where_no_row_is(local: Session, local_fmt: st
     assert not table.definition.column("v").nullable
     table.set_not_null("v", not_null=False)
     assert table.definition.column("v").nullable
+
+
+def test_options_of_iceberg_follow_their_columns(local: Session) -> None:
+    """Iceberg's own engines refuse any change of properties while one of these names no column."""
+    table = local.create_table(
+        "iceberg.default.t",
+        [Column("k", "int"), Column("v", "string"), Column("w", "string")],
+        properties={
+            "write.metadata.metrics.column.v": "full",
+            "write.parquet.bloom-filter-enabled.column.w": "true",
+            "write.metadata.metrics.default": "counts",
+        },
+    )
+    table.rename_column("v", "name")
+    table.drop_column("w")
+    kept = {key: value for key, value in pyiceberg(table).properties.items() if "metrics" in key or "bloom" in key}
+    assert kept == {"write.metadata.metrics.column.name": "full", "write.metadata.metrics.default": "counts"}
+    assert "write.parquet.bloom-filter-enabled.column.w" not in table.properties
 
 
 def test_columns_become_not_null_together_or_not_at_all(local: Session, local_fmt: str) -> None:

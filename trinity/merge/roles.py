@@ -75,7 +75,16 @@ def _options_without(definition: TableDefinition, name: str) -> dict[str, str]:
             del found[key]
         elif option == "sequence-group":
             found[key] = ",".join(p.strip() for p in value.split(",") if p.strip().lower() != name.lower())
-    return found
+    return {key: value for key, value in found.items() if not _is_of_column(key, name)}
+
+
+_OF_COLUMN: Final = ".column."
+"""What comes before a column's name in a format's own property, as in ``write.metadata.metrics.column.v``."""
+
+
+def _is_of_column(key: str, name: str) -> bool:
+    """Return whether a format's own property is about a column, or about a field within it."""
+    return key.partition(_OF_COLUMN)[2].partition(".")[0].lower() == name.lower()
 
 
 _COLUMN_LISTS: Final = (
@@ -121,6 +130,10 @@ def _options_renamed(properties: Mapping[str, str], lower: Mapping[str, str]) ->
             key = renamed_key
         elif key in _COLUMN_LISTS:
             value = _renamed_list(key, value, lower)
+        elif _OF_COLUMN in key:
+            start, _, column = key.partition(_OF_COLUMN)
+            name, dot, within = column.partition(".")
+            key = f"{start}{_OF_COLUMN}{lower.get(name.lower(), name)}{dot}{within}"
         found[key] = value
     return found
 
