@@ -205,6 +205,21 @@ def test_a_column_had_its_name_before(opened: Session) -> None:
     assert (rows(opened), table.version, rows(opened, version)) == ([(3, "c")], renamed + 1, [(1, "a"), (2, "b")])
 
 
+def test_a_partition_field_of_the_table_before_keeps_its_name(local: Session) -> None:
+    """Iceberg keeps the partition specs of earlier versions, and no other column may have the name of a field there."""
+    local.use("iceberg", "default")
+    local.sql("CREATE TABLE t (id INT, word STRING) PARTITIONED BY (word)")
+    local.sql("CREATE OR REPLACE TABLE t (id INT, word STRING)")
+    table = local.table("t")
+    table.drop_column("word")
+    with refused("NOT_SUPPORTED", "'word'", "partition field"):
+        table.add_column(trinity.Column("word", "string"))
+    with refused("NOT_SUPPORTED", "'word'", "partition field"):
+        table.rename_column("id", "word")
+    table.add_column(trinity.Column("words", "string"))
+    assert [c.name for c in table.definition.visible] == ["id", "words"]
+
+
 def test_it_is_restored_with_a_column_renamed_before(opened: Session) -> None:
     table = opened.table("t")
     table.rename_column("word", "name")

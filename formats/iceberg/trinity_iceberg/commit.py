@@ -163,7 +163,7 @@ class IcebergAttempt(TableAttempt[State]):
 
     def redefine(self, definition: TableDefinition) -> int:
         state = self.newest
-        check_names(state.definition, definition, state.loaded.spec())
+        check_names(state.definition, definition, state.loaded.specs().values())
         updates = definition_updates(state.metadata, state.definition, definition)
         requirements = same_schema(state.metadata)
         return self._put(SnapshotChange(CommitOperation.ALTER, updates=updates, requirements=requirements))
@@ -176,7 +176,7 @@ class IcebergAttempt(TableAttempt[State]):
         return *files, *sidecar
 
     def restore(self, then: State, definition: TableDefinition) -> int | None:
-        check_names(self.newest.definition, definition, self.newest.loaded.spec())
+        check_names(self.newest.definition, definition, self.newest.loaded.specs().values())
         state, store = self.newest, ObjectStore(self.table.location)
         metadata, now = state.metadata, carried_facts(state.metadata)
         assert then.snapshot is not None

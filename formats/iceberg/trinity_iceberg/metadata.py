@@ -166,7 +166,7 @@ class IcebergMetadata(TableCommits):
             state = self._begin(table, newest)
             pinned = table.pinned(state.version, state.definition.id)
             if after is not None:
-                check_names(state.definition, after, newest.loaded.spec())
+                check_names(state.definition, after, newest.loaded.specs().values())
             return InsertTableHandle(pinned, *target_of(table, state, append_stamp(state.version), after))
 
         return self._using(table, begin)

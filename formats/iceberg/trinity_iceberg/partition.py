@@ -88,16 +88,21 @@ def check_partitions(table: str, definition: TableDefinition, spec: PartitionSpe
         )
 
 
-def check_names(before: TableDefinition, after: TableDefinition, spec: PartitionSpec) -> None:
-    """Refuse a new column with the name of a partition field: Iceberg's readers would read it as the field's source.
+def check_names(before: TableDefinition, after: TableDefinition, specs: Iterable[PartitionSpec]) -> None:
+    """Refuse a new column with the name of a partition field of any spec of the table.
+
+    Iceberg's readers would read it as the field's source, and its Java library does not load such a table.
 
     Raises:
         TrinityError: NOT_SUPPORTED.
     """
-    taken = {f.name.lower(): f.source_id for f in spec.fields if before.replaced == after.replaced}
+    same = before.replaced == after.replaced
+    taken = {(f.name.lower(), f.source_id) for spec in specs for f in spec.fields if same}
+    present = {(c.name.lower(), c.field_id) for c in before.columns}
     for column in after.visible:
-        source = taken.get(column.name.lower(), column.field_id)
-        if source != column.field_id and column not in before.columns:
+        name = column.name.lower()
+        sources = {source for taken_name, source in taken if taken_name == name}
+        if sources - {column.field_id} and (name, column.field_id) not in present:
             raise TrinityError(
                 "NOT_SUPPORTED",
                 f"Column '{column.name}': a partition field of table '{before.full_name}' has that name in Iceberg; "
