@@ -469,7 +469,7 @@ class Session:
 
         For Trinity's own modules.
         """
-        from trinity.external.tables import registered_only
+        from trinity.external import registered_only
 
         metadata = self.connector(name.catalog).metadata
         schemas = metadata.list_schemas()

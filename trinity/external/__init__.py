@@ -1,5 +1,5 @@
 """External and federated tables: tables of other writers, for which a key can be registered (U7)."""
 
-from trinity.external.tables import ExternalTables
+from trinity.external.tables import ExternalTables, registered_only
 
-__all__ = ["ExternalTables"]
+__all__ = ["ExternalTables", "registered_only"]
