@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow.parquet as pq
+
+from trinity.spi import ColumnStats
+from trinity.storage.parquet_sink import footer_statistics
 
 _VERSION: Final = b"org.apache.spark.version"
 _DAYS: Final = "days"
@@ -24,6 +27,15 @@ def julian_columns(footer: pq.FileMetaData) -> frozenset[str]:
     kinds = {kind for kind, (since, mark) in _RULES.items() if mark in about or about.get(_VERSION, since) < since}
     columns = map(footer.schema.column, range(footer.num_columns) if kinds else ())
     return frozenset(column.path for column in columns if _kind(column) in kinds)
+
+
+def statistics_of_others(
+    footer: pq.FileMetaData, columns: Sequence[str], group: int | None = None
+) -> dict[str, ColumnStats]:
+    """Return what :func:`footer_statistics` does, without bounds of dates and timestamps of the Julian calendar."""
+    julian = julian_columns(footer)
+    found = footer_statistics(footer, columns, group)
+    return {name: ColumnStats(nulls=stats.nulls) if name in julian else stats for name, stats in found.items()}
 
 
 def _kind(column: pq.ColumnSchema) -> str | None:

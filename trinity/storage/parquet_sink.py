@@ -19,7 +19,6 @@ from trinity.spi import STAMP, ColumnStats, DataFile, PageSink, SinkId, Tier, Wr
 from trinity.storage.errors import store_trouble, with_renewed_credentials
 from trinity.storage.grants import is_granted
 from trinity.storage.location import Location
-from trinity.storage.old_calendar import julian_columns
 from trinity.storage.store import ObjectStore
 
 ROW_GROUP_ROWS: Final = Limit(1_000_000)
@@ -314,10 +313,8 @@ def footer_statistics(
 ) -> dict[str, ColumnStats]:
     """Return statistics of top-level columns, from all row groups of a footer, or from row group ``group``.
 
-    Bounds that Python cannot hold (years beyond 1 to 9999) are left out. So are bounds of dates and timestamps of the
-    Julian calendar.
+    Bounds that Python cannot hold (years beyond 1 to 9999) are left out.
     """
-    julian = julian_columns(footer)
     wanted = {
         footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns
     }
@@ -327,8 +324,6 @@ def footer_statistics(
         chunks = [footer.row_group(g).column(index).statistics for g in groups]
         if all(c is not None and c.has_null_count for c in chunks):
             found[name] = _combine(chunks)
-            if name in julian:
-                found[name] = ColumnStats(nulls=found[name].nulls)
     return found
 
 

@@ -23,8 +23,8 @@ from trinity.spi import Column, ColumnStats, DataFile, TableDefinition, TableHan
 from trinity.storage import CommitRaced, ObjectStore, after_commit
 from trinity.storage.errors import system_trouble
 from trinity.storage.foreign import foreign_definition
+from trinity.storage.old_calendar import statistics_of_others
 from trinity.storage.parquet_files import parquet_footer
-from trinity.storage.parquet_sink import footer_statistics
 from trinity_parquet.arrival import NS_PER_MS, Mark, file_name, walk
 from trinity_parquet.claims import AT_ONCE, STAGING, Claim, Claims, Stage
 
@@ -271,7 +271,7 @@ class Folder:
         plain = [f.name for f in schema if not (pa.types.is_nested(f.type) or pa.types.is_floating(f.type))]
         parts = [_hive(part) for part in below.split("/")[:-1] if "=" in part]
         _check_names(name, path, "lies in folders", [column for column, _ in parts])
-        stats = footer_statistics(footer, tuple(plain))
+        stats = statistics_of_others(footer, tuple(plain))
         return _Found(path, mark, footer.num_rows, schema, stats, dict(parts))
 
 

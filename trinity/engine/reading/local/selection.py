@@ -20,10 +20,10 @@ from trinity.limits import Limit
 from trinity.merge.kernels.keys import Keys
 from trinity.spi import Column, ColumnStats, DataFile, SplitSource, stored_name
 from trinity.storage.file_schema import columns_in
+from trinity.storage.old_calendar import statistics_of_others
 from trinity.storage.page_index import MOST_BY_PAGE, PagedGroup
 from trinity.storage.page_reads import rows_of_pages
 from trinity.storage.parquet_files import parquet_footer, reporting_unreadable_file, results_ahead, rows_in
-from trinity.storage.parquet_sink import footer_statistics
 
 if TYPE_CHECKING:
     from trinity.engine.expressions import Compiled
@@ -109,7 +109,7 @@ class Selection:
         names = {stored_name(self.storage, c.name): c.name for c in self.columns}
         groups = []
         for number in range(footer.num_row_groups):
-            found = footer_statistics(footer, list(names), number)
+            found = statistics_of_others(footer, list(names), number)
             groups.append({names[stored]: stats for stored, stats in found.items()})
         return self._may_hold_rows(groups)
 
