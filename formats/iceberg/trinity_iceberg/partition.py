@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,8 +25,13 @@ _ICEBERG_NAMES: Final = {"years": "year", "months": "month", "days": "day", "hou
 _SUFFIXES: Final = {**_ICEBERG_NAMES, "bucket": "bucket", "truncate": "trunc"}
 
 
-def partition_spec(definition: TableDefinition, schema: Schema) -> PartitionSpec:
+def partition_spec(definition: TableDefinition, schema: Schema, earlier: Collection[str] = ()) -> PartitionSpec:
     """Return the partition spec of a new table.
+
+    Args:
+        definition: the table.
+        schema: its columns in Iceberg.
+        earlier: names of columns that it had before; no transform gets one, since a restore brings them back.
 
     Raises:
         TrinityError: NOT_SUPPORTED for a transform that Iceberg lacks for the column's type, and for two time
@@ -41,7 +46,7 @@ def partition_spec(definition: TableDefinition, schema: Schema) -> PartitionSpec
             f"'{repeated[0]}'; keep the finest.",
         )
     found = []
-    names = _field_names(definition.partition_fields, columns)
+    names = _field_names(definition.partition_fields, {*columns, *earlier})
     for number, (field, name) in enumerate(zip(definition.partition_fields, names, strict=True)):
         transform, source = _transform(field), columns[field.column]
         if not transform.can_transform(source.field_type):
@@ -62,9 +67,9 @@ def spec_updates(
     Raises:
         TrinityError: NOT_SUPPORTED as :func:`partition_spec`.
     """
-    wanted = partition_spec(definition, schema)
+    wanted = partition_spec(definition, schema, {f.name for earlier in metadata.schemas for f in earlier.fields})
     for spec in metadata.partition_specs:
-        if _parts(spec) == _parts(wanted):
+        if _parts(spec) == _parts(wanted) and not _names_other_columns(spec, schema):
             is_default = spec.spec_id == metadata.default_spec_id
             return spec, () if is_default else (SetDefaultSpecUpdate.model_validate({"spec-id": spec.spec_id}),)
     last = metadata.last_partition_id or PARTITION_FIELD_ID_START - 1
@@ -73,8 +78,14 @@ def spec_updates(
     return made, (AddPartitionSpecUpdate(spec=made), SetDefaultSpecUpdate.model_validate({"spec-id": -1}))
 
 
-def _parts(spec: PartitionSpec) -> list[tuple[int, str, str]]:
-    return [(f.source_id, str(f.transform), f.name) for f in spec.fields]
+def _parts(spec: PartitionSpec) -> list[tuple[int, str]]:
+    return [(f.source_id, str(f.transform)) for f in spec.fields]
+
+
+def _names_other_columns(spec: PartitionSpec, schema: Schema) -> bool:
+    """Return whether a partition field has the name of a column that is not its source."""
+    sources = {field.name.lower(): field.field_id for field in schema.fields}
+    return any(sources.get(field.name.lower(), field.source_id) != field.source_id for field in spec.fields)
 
 
 def check_partitions(table: str, definition: TableDefinition, spec: PartitionSpec, schema: Schema) -> None:

@@ -211,10 +211,19 @@ def evolved_schema(metadata: TableMetadata, before: TableDefinition, after: Tabl
 
 
 def _replaced_schema(metadata: TableMetadata, before: TableDefinition, after: TableDefinition) -> Schema:
-    """Return the schema of a table that takes the place of another one, or does so again by a restore."""
+    """Return the schema of a table that takes the place of another one, or does so again by a restore.
+
+    A column gets another id if its former partition field has the name of another column now: Iceberg's Java library
+    does not load such a table.
+    """
     hidden, known, ids = _hidden(metadata), _known_fields(metadata, before), count(metadata.last_column_id + 1)
     again = after.replaced <= newest_version(metadata)  # a restore goes back to an earlier replacement
-    alike = {} if again else {(c.name, c.type): known[c.field_id] for c in before.visible if c.field_id in known}
+    names = {c.name.lower() for c in after.visible}
+    alike = {
+        (c.name, c.type): known[c.field_id]
+        for c in before.visible
+        if not again and c.field_id in known and not names & (_partition_names(metadata, c.field_id) - {c.name.lower()})
+    }
     fields = []
     for column in after.columns:
         present = hidden.get(column.name) or known.get(column.field_id or 0) or alike.get((column.name, column.type))
@@ -226,6 +235,11 @@ def _replaced_schema(metadata: TableMetadata, before: TableDefinition, after: Ta
             field = it.NestedField(present.field_id, column.name, present.field_type, required, column.comment)
         fields.append(field)
     return _schema(metadata, fields, _identifiers(fields, after))
+
+
+def _partition_names(metadata: TableMetadata, source: int | None) -> set[str]:
+    """Return the names, in lower case, of the partition fields that a column is or was the source of."""
+    return {f.name.lower() for spec in metadata.partition_specs for f in spec.fields if f.source_id == source}
 
 
 def _hidden(metadata: TableMetadata) -> dict[str, it.NestedField]:
