@@ -199,12 +199,7 @@ class Statement:
 def spark_text(tree: exp.Expr, dialect: str) -> str:
     """Return the text of a tree in Spark's dialect. Raises NOT_SUPPORTED if Spark has no counterpart."""
     if dialect != "spark":
-        tree = tree.copy()
-        for node in list(tree.find_all(exp.DPipe, exp.Like, exp.ILike)):
-            if isinstance(node, exp.DPipe) and _adds_first(node):
-                node.set("expression", exp.paren(node.expression, copy=False))
-            elif not isinstance(node, exp.DPipe) and _has_plain_backslash(node, dialect):
-                node.set("expression", exp.Literal.string(node.expression.name.replace("\\", "\\\\")))
+        tree = _with_meaning_kept(tree, dialect)
     try:
         return str(tree.sql(dialect=TrinitySpark, unsupported_level=ErrorLevel.RAISE))
     except UnsupportedError as error:
@@ -214,11 +209,26 @@ def spark_text(tree: exp.Expr, dialect: str) -> str:
         ) from error
 
 
-def _has_plain_backslash(node: exp.Expr, dialect: str) -> bool:
-    """Return whether a pattern has a backslash that stands for itself: it escapes only in Spark and PostgreSQL."""
+def _with_meaning_kept(tree: exp.Expr, dialect: str) -> exp.Expr:
+    """Return a tree of another dialect, changed where Spark would read the same syntax in another way."""
+    if tree.find(exp.DPipe, exp.Like, exp.ILike) is None:
+        return tree
+    tree = tree.copy()
+    for node in list(tree.find_all(exp.DPipe, exp.Like, exp.ILike)):
+        operand = node.expression
+        if isinstance(node, exp.DPipe) and _adds_first(node):
+            node.set("expression", exp.paren(operand, copy=False))
+        elif not isinstance(node, exp.DPipe) and isinstance(operand, exp.Literal) and not escapes_alike(node, dialect):
+            node.set("expression", exp.Literal.string(operand.name.replace("\\", "\\\\")))
+    return tree
+
+
+def escapes_alike(node: exp.Expr, dialect: str) -> bool:
+    """Return whether a pattern means the same in Spark: a backslash escapes only in Spark and PostgreSQL."""
+    if dialect in ("spark", "postgres") or isinstance(node.parent, exp.Escape):
+        return True
     pattern = node.expression
-    plain = dialect != "postgres" and not isinstance(node.parent, exp.Escape)
-    return plain and isinstance(pattern, exp.Literal) and "\\" in pattern.name
+    return isinstance(pattern, exp.Literal) and "\\" not in pattern.name
 
 
 def _adds_first(node: exp.Expr) -> bool:

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from trinity.errors import TrinityError
-from trinity.syntax.parse import spark_text
+from trinity.syntax.parse import escapes_alike, spark_text
 from trinity.syntax.three_valued import as_operand
 
 Types = Callable[[exp.Column], str | None]
@@ -277,16 +277,8 @@ def _refuse_unknown(tree: exp.Expr, dialect: str) -> None:
             raise _refused(node, dialect)
         if quantified and not isinstance(node.this, exp.Query):  # ANY or ALL of an array
             raise _refused(node, dialect)
-        if isinstance(node, (exp.Like, exp.ILike)) and not _same_pattern(node, dialect):
+        if isinstance(node, (exp.Like, exp.ILike)) and not escapes_alike(node, dialect):
             raise _refused(node, dialect)
-
-
-def _same_pattern(node: exp.Expr, dialect: str) -> bool:
-    """Return True when a pattern means the same in Spark: a backslash escapes only in Spark and PostgreSQL."""
-    if dialect == "postgres" or isinstance(node.parent, exp.Escape):
-        return True
-    pattern = node.expression
-    return isinstance(pattern, exp.Literal) and "\\" not in pattern.name
 
 
 def _refused(node: exp.Expr, dialect: str) -> TrinityError:
