@@ -13,10 +13,12 @@ from importlib.metadata import requires
 from typing import Final, NamedTuple
 
 import pytest
+from typing_extensions import deprecated
 
 import trinity
 from tests.support.code_imports import PACKAGES, imports
 from tests.support.paths import ROOT
+from trinity.calls import public
 
 TEST_TOOLS: Final = {
     "pytest",
@@ -95,6 +97,7 @@ def test_the_source_distribution_runs_the_tests(built: Built) -> None:
 
 def test_the_version_is_said_once(built: Built) -> None:
     assert built.metadata["Version"] == trinity.__version__
+    assert built.metadata["Author"] == "The Trinity maintainers"
 
 
 def test_a_package_index_shows_the_readme_without_links_into_the_source(built: Built) -> None:
@@ -144,3 +147,16 @@ def test_the_conformance_suite_names_its_extra() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("pip install 'trinity-merge[conformance]'.")
+
+
+def test_a_deprecated_name_warns_at_the_callers_line() -> None:
+    """As docs/stability.md promises: the decorator stands above ``@public``."""
+
+    @deprecated("Use new(), since 0.9 has no old().")
+    @public
+    def old() -> int:
+        return 1
+
+    with pytest.warns(DeprecationWarning, match="Use new") as caught:
+        assert old() == 1
+    assert [warning.filename for warning in caught] == [__file__]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trinity.storage.orphans import delete_around, delete_orphans
     from trinity.storage.partitioned_sink import identity_only
     from trinity.storage.position_deletes import DeletesFragment, PositionDeletes
-    from trinity.storage.readable import check_still_there, oldest_needed, repair_preview, repair_result
+    from trinity.storage.readable import oldest_needed, repair_preview, repair_result
     from trinity.storage.sinks import ParquetSinkProvider, stamped, write_target
     from trinity.storage.store import ObjectStore, commit_point
     from trinity.storage.table_commits import TableAttempt, TableCommits
@@ -46,7 +46,7 @@ __all__ = [
     "AlreadyExists", "Attempt", "Cache", "Change", "CommitRaced", "DeletesFragment", "Entry", "FileChange",
     "FolderCatalog", "FolderMetadata", "Location", "Newest", "ObjectStore", "ParquetSinkProvider", "PositionDeletes",
     "RowChanges", "Stat", "TableAttempt", "TableCommits", "TableVersion", "VersionAttempt", "VersionedMetadata",
-    "after_commit", "asking_again", "check_still_there", "commit_change", "commit_loop", "commit_point",
+    "after_commit", "asking_again", "commit_change", "commit_loop", "commit_point",
     "commit_result", "commit_unknown", "definition_after", "delete_around", "delete_orphans", "folders_of",
     "identity_only", "next_timestamp_ms", "no_such_version", "no_table", "oldest_needed", "on_newest", "order_with",
     "repair_preview", "repair_result", "stamped", "stamps_missing", "table_taken", "version_at", "with_txn",
@@ -69,7 +69,7 @@ _PLACES: Final = {
     "trinity.storage.orphans": ("delete_around", "delete_orphans"),
     "trinity.storage.partitioned_sink": ("identity_only",),
     "trinity.storage.position_deletes": ("DeletesFragment", "PositionDeletes"),
-    "trinity.storage.readable": ("check_still_there", "oldest_needed", "repair_preview", "repair_result"),
+    "trinity.storage.readable": ("oldest_needed", "repair_preview", "repair_result"),
     "trinity.storage.sinks": ("ParquetSinkProvider", "stamped", "write_target"),
     "trinity.storage.store": ("ObjectStore", "commit_point"),
     "trinity.storage.table_commits": ("TableAttempt", "TableCommits"),

@@ -1,7 +1,8 @@
 """The work after a commit, which all writes call: changelogs and compactions, as the table's properties say.
 
-The commit stands even if this work fails: an error here is logged, and never raised. Compactions that a writer begins
-run in threads of this process, one at a time; the writer does not wait.
+The commit stands even if this work fails: an error here is logged, and never raised. A full compaction after every N
+commits is a part of the write. Other compactions run in threads of this process, one at a time, and the writer does not
+wait.
 """
 
 from __future__ import annotations

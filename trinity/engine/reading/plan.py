@@ -207,8 +207,8 @@ def plan_read(
 
 def session_plan(session: Host, splits: SplitSource, where: str | None, *, arrow: bool = False) -> ReadPlan:
     """Choose the plan of a read by a session's user, for either executor; ``arrow`` is as for ``execute()``."""
-    alone = works_in_process(session, arrow=arrow) if where else False
-    return plan_read(splits, where, timezone=lambda: session.timezone, looks_keys_up=alone)
+    in_process = works_in_process(session, arrow=arrow) if where else False
+    return plan_read(splits, where, timezone=lambda: session.timezone, looks_keys_up=in_process)
 
 
 def _why_not_evaluated(predicate: Predicate | None) -> NotLocal | None:

@@ -36,8 +36,7 @@ def merged_plan(spark: SparkSession, splits: SplitSource, where: Where | None, *
     def timezone() -> str:
         return str(spark.conf.get("spark.sql.session.timeZone"))
 
-    alone = runs_in_process(spark)
-    return plan_read(splits, where, timezone=timezone, some_keys=some_keys, looks_keys_up=alone)
+    return plan_read(splits, where, timezone=timezone, some_keys=some_keys, looks_keys_up=runs_in_process(spark))
 
 
 def filtered_read(session: Host, splits: SplitSource, where: str | None) -> DataFrame:
