@@ -81,19 +81,19 @@ class _OnDisk:
     def add(self, file: str, data: bytes, check: Callable[[], object]) -> None:
         with suppress(OSError):  # the next step reports the error
             self._store.make_folder()  # a missing folder cannot be locked
-        with self._lock(alone=True):
+        with self._lock(exclusive=True):
             check()
             self._store.put_if_absent(file, data)
 
     def change(self, file: str, changed: Callable[[bytes], bytes]) -> bool:
-        with self._lock(alone=True), suppress(FileNotFoundError):
+        with self._lock(exclusive=True), suppress(FileNotFoundError):
             self._store.put(file, changed(self.get(file)))
             return True
         return False
 
     def remove(self, file: str) -> bool:
         taken = f"{file.rpartition('/')[0]}/.{uuid.uuid4().hex}"
-        with self._lock(alone=True), suppress(FileNotFoundError):
+        with self._lock(exclusive=True), suppress(FileNotFoundError):
             self._store.move(file, taken)  # on a file system without locks: of concurrent moves one succeeds
             self._store.delete([taken])
             return True
@@ -113,9 +113,9 @@ class _OnDisk:
             check(self.names(folder))
             yield
 
-    def _lock(self, *, alone: bool = False) -> AbstractContextManager[None]:
+    def _lock(self, *, exclusive: bool = False) -> AbstractContextManager[None]:
         """Lock the warehouse: exclusively for a call that changes files, shared for blocks that exclude them."""
-        return folder_lock(self._store.root, alone=alone)
+        return folder_lock(self._store.root, exclusive=exclusive)
 
 
 class _InBucket:

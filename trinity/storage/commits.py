@@ -151,7 +151,7 @@ def statement_retries() -> Iterator[Retries]:
 
 
 def commit_loop(
-    location: str, attempt: Callable[[], _T], timeout_s: float = COMMIT_TIMEOUT_S, *, alone: bool = False
+    location: str, attempt: Callable[[], _T], timeout_s: float = COMMIT_TIMEOUT_S, *, exclusive: bool = False
 ) -> _T:
     """Run ``attempt`` until it does not raise :class:`CommitRaced`.
 
@@ -164,7 +164,7 @@ def commit_loop(
         attempt: makes one attempt; its result is returned.
         timeout_s: for how many seconds new attempts may begin. The commits of a statement that runs again on conflicts
             share this time with it.
-        alone: True if ``attempt`` removes the folder: while it runs, no other process makes an attempt.
+        exclusive: True if ``attempt`` removes the folder: while it runs, no other process makes an attempt.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT once the time is over; and errors of ``attempt``.
@@ -175,7 +175,7 @@ def commit_loop(
         while True:
             try:
                 work.attempts += 1
-                with folder_lock(location, alone=alone):
+                with folder_lock(location, exclusive=exclusive):
                     return attempt()
             except CommitRaced as raced:
                 if not retries.pause(timeout_s):

@@ -180,7 +180,7 @@ class FolderCatalog:
         if schema == DEFAULT_SCHEMA:
             raise permanent_schema_error(self.catalog, schema)
         folder = self.folder_of(schema)
-        with folder_lock(str(folder), alone=True):  # nobody makes a table in it meanwhile
+        with folder_lock(str(folder), exclusive=True):  # nobody makes a table in it meanwhile
             if tables := self.list_tables(schema):
                 raise schema_in_use(self.catalog, schema, tables)
             try:
@@ -341,7 +341,7 @@ class FolderMetadata(RowChanges):
             self.forget(renamed)
             return renamed
 
-        return commit_loop(table.location, attempt, alone=True)
+        return commit_loop(table.location, attempt, exclusive=True)
 
     def drop_table(self, table: TableHandle) -> None:
         def attempt() -> None:
@@ -349,7 +349,7 @@ class FolderMetadata(RowChanges):
             self._folders.drop_table(table)
             self.forget(table)
 
-        commit_loop(table.location, attempt, alone=True)
+        commit_loop(table.location, attempt, exclusive=True)
 
     def forget(self, table: TableHandle) -> None:
         """Forget what is remembered of a table."""

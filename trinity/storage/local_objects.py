@@ -277,14 +277,14 @@ _PAUSE_S: Final = 0.002
 
 
 @contextmanager
-def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
+def folder_lock(location: str, *, exclusive: bool = False) -> Iterator[None]:
     """Hold a shared lock on a folder, or an exclusive one. A missing folder is not locked.
 
     The kernel releases the lock when the process dies. On a file system without locks nothing is locked.
 
     Args:
         location: the table's folder.
-        alone: True for an exclusive lock, as for the removal of the folder: wait until nobody else holds a lock.
+        exclusive: True for an exclusive lock, as for the removal of the folder: wait until nobody else holds a lock.
 
     Raises:
         TrinityError: TRANSACTION_CONFLICT if others held it for a minute.
@@ -299,7 +299,7 @@ def folder_lock(location: str, *, alone: bool = False) -> Iterator[None]:
             yield
             return
         try:
-            if _try_lock(handle, alone) and _is_same_folder(handle, folder):
+            if _try_lock(handle, exclusive) and _is_same_folder(handle, folder):
                 yield
                 return
         finally:
@@ -315,9 +315,9 @@ def _open_folder(folder: str) -> int | None:
     return None
 
 
-def _try_lock(handle: int, alone: bool) -> bool:
+def _try_lock(handle: int, exclusive: bool) -> bool:
     try:
-        fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # this file system has no locks

@@ -110,7 +110,7 @@ class CatalogNames:
             raise permanent_schema_error(self._catalog, schema)
         folder = self._disk_folder(schema)
         # the lock keeps others from making a table in the folder meanwhile
-        with folder_lock(str(folder), alone=True) if folder else contextlib.nullcontext():
+        with folder_lock(str(folder), exclusive=True) if folder else contextlib.nullcontext():
             self._drop_empty(schema, folder)
 
     def _drop_empty(self, schema: str, folder: Location | None) -> None:
@@ -242,8 +242,8 @@ class CatalogNames:
             # nobody makes a table in the folder, which has no name of its own any more, and nobody commits to the table
             parent = str(Location.of(table.location).parent)
             with (
-                folder_lock(parent, alone=True),
-                folder_lock(table.location, alone=True),
+                folder_lock(parent, exclusive=True),
+                folder_lock(table.location, exclusive=True),
                 catalog_errors(self._catalog),
             ):
                 check()
@@ -290,7 +290,7 @@ class CatalogNames:
         placed = placed and not self.is_shared(table, folder)
         objects = () if folder.on_disk or not placed else _objects_of(folder)
         # the locks keep others from making a table in the folder before it is moved, and from committing to the table
-        with folder_lock(str(folder.parent), alone=True), folder_lock(table.location, alone=True):
+        with folder_lock(str(folder.parent), exclusive=True), folder_lock(table.location, exclusive=True):
             check()
             try:
                 with catalog_errors(self._catalog):

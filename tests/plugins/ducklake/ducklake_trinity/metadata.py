@@ -97,7 +97,7 @@ class DuckLakeMetadata(VersionedMetadata):
                 raise no_table(table.full_name)
             after_commit("files of a dropped table stay", lambda: ObjectStore(here.location).delete_below(""))
 
-        commit_loop(here.location, drop, alone=True)
+        commit_loop(here.location, drop, exclusive=True)
 
     def _here(self, table: TableHandle) -> tuple[TableHandle, int]:
         """Return the table that now has the name, with its folder and DuckLake's id. Its version is kept."""

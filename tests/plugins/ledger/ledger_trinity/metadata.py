@@ -102,7 +102,7 @@ class LedgerMetadata(TableCommits):
                 raise no_table(table.full_name)
             after_commit("files of a dropped table stay", lambda: ObjectStore(here.location).delete_below(""))
 
-        commit_loop(here.location, drop, alone=True)
+        commit_loop(here.location, drop, exclusive=True)
 
     # -- versions ---------------------------------------------------------------------------------------
 
