@@ -13,8 +13,8 @@ import pytest
 from tests.support.changes import defined_changes, feed
 from tests.support.tables import put, versions_of
 from trinity import Column, Session, Table, TrinityError
-from trinity.engine.feed.changelog import found_changes, prune
 from trinity.engine.feed.stored_changes import store_changes
+from trinity.engine.feed.usable_changes import found_changes, prune
 from trinity.merge.properties import changelog_producer
 from trinity.storage.changelog import CHANGELOG, StoredChanges
 

@@ -123,7 +123,7 @@ class _Keys:
 
     Attributes:
         compared: the columns by which the new row of an update is found for the old one.
-        sorted_within: as for :func:`~trinity.cdc.changelog.feed_versions`.
+        sorted_within: as for :func:`~trinity.cdc.change_feeds.feed_versions`.
     """
 
     compared: tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from trinity.calls import public
-from trinity.cdc.changelog import feed_versions
+from trinity.cdc.change_feeds import feed_versions
 from trinity.cdc.version_columns import version_columns
 from trinity.hidden import ICEBERG_FEED
 from trinity.table import Table

@@ -13,14 +13,14 @@ from trinity.clock import now_ms
 from trinity.datasource.columns import as_json, columns_of, differences
 from trinity.datasource.offsets import Batch, Offset, batch, commits_after
 from trinity.datasource.parts import CHANGE_COLUMNS
-from trinity.engine.feed.changelog import TableChangelog, prune
 from trinity.engine.feed.compaction_intervals import starting_commit
 from trinity.engine.feed.interval import Bound, interval, unknown_version
 from trinity.engine.feed.shape import check_names
 from trinity.engine.feed.spark.stored_changes import write_files
 from trinity.engine.feed.steps import another_table, makes_another
-from trinity.engine.feed.stored import stored_columns
 from trinity.engine.feed.stored_changes import store_changes
+from trinity.engine.feed.stored_form import stored_columns
+from trinity.engine.feed.usable_changes import TableChangelog, prune
 from trinity.engine.reading.spark.merged_read import merged_read
 from trinity.engine.time_travel import epoch_ms, version_at
 from trinity.errors import TrinityError

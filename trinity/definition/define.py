@@ -9,7 +9,7 @@ from typing import Final
 from trinity.definition.checks import with_check
 from trinity.depth import deep_recursion
 from trinity.errors import TrinityError
-from trinity.merge.history import with_last_values_kept
+from trinity.merge.kept_values import with_last_values_kept
 from trinity.merge.properties import MergeEngine, Properties, canonical_properties
 from trinity.messages import shown_value
 from trinity.names import TableName, checked_name

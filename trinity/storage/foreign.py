@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
 from trinity.errors import TrinityError
-from trinity.merge.history import with_history_noted
+from trinity.merge.kept_values import with_history_noted
 from trinity.merge.properties import canonical_properties
 from trinity.merge.roles import renamed, role_of, without_column
 from trinity.merge.spec import merge_spec

@@ -9,7 +9,7 @@ from typing import Protocol
 from trinity.calls import public
 from trinity.clock import now_ms
 from trinity.engine.compacting.health import Health
-from trinity.engine.feed.changelog import prune
+from trinity.engine.feed.usable_changes import prune
 from trinity.errors import TrinityError
 from trinity.merge.compaction_strength import Strength
 from trinity.merge.properties import duration_ms

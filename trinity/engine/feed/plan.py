@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from trinity.engine.feed.changelog import found_changes, is_usable
 from trinity.engine.feed.compaction_intervals import compaction_intervals
 from trinity.engine.feed.interval import Bound, Interval, interval
 from trinity.engine.feed.shape import FeedMode, check_names, check_net
 from trinity.engine.feed.steps import Step, steps, steps_of
+from trinity.engine.feed.usable_changes import found_changes, is_usable
 from trinity.merge.properties import ChangelogProducer, changelog_producer
 from trinity.spi import Column, CommitOperation, SplitSource, TableDefinition
 from trinity.storage.changelog import StoredChanges

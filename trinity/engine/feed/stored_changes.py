@@ -10,12 +10,12 @@ from dataclasses import replace
 from itertools import groupby
 
 from trinity.engine.executes import NotLocal, ThisProcess, execute
-from trinity.engine.feed.changelog import TableChangelog
 from trinity.engine.feed.interval import Interval, unknown_version
 from trinity.engine.feed.local.change_feed import LocalFeed
 from trinity.engine.feed.shape import VERSION, FeedMode
 from trinity.engine.feed.steps import splits_within
-from trinity.engine.feed.stored import Written, by_version, stored_columns, writing, written_columns
+from trinity.engine.feed.stored_form import Written, by_version, stored_columns, writing, written_columns
+from trinity.engine.feed.usable_changes import TableChangelog
 from trinity.spi import HistoryEntry, from_fragments
 from trinity.storage.changelog import StoredChanges
 from trinity.target import Target

@@ -15,7 +15,7 @@ from trinity.engine.reading.local.executor import LocalExecutor
 from trinity.engine.reading.plan import plan_read
 from trinity.engine.values.check_types import check_types
 from trinity.errors import TrinityError
-from trinity.merge.history import with_history_noted
+from trinity.merge.kept_values import with_history_noted
 from trinity.spi import Check, SplitSource, TableDefinition
 from trinity.syntax.operands import with_plain_comparisons
 from trinity.syntax.quoting import quoted

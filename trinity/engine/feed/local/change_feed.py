@@ -21,7 +21,7 @@ from trinity.engine.feed.local.whole_rows import whole_row_pairs
 from trinity.engine.feed.plan import FeedPlan
 from trinity.engine.feed.shape import TIMESTAMP, VERSION
 from trinity.engine.feed.steps import Step, runs
-from trinity.engine.feed.stored import MARKS, stored_schema, written_columns
+from trinity.engine.feed.stored_form import MARKS, stored_schema, written_columns
 from trinity.engine.reading.plan import plan_read
 from trinity.spi import DataFile, HistoryEntry, SplitSource
 from trinity.storage.changelog import StoredChanges

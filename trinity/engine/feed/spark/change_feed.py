@@ -15,7 +15,7 @@ from trinity.engine.feed.spark.images import changed_rows, differ, feed_rows, in
 from trinity.engine.feed.spark.ingested import ingested_rows
 from trinity.engine.feed.spark.moments import appended_pairs
 from trinity.engine.feed.steps import Step, runs
-from trinity.engine.feed.stored import stored_schema, written_columns
+from trinity.engine.feed.stored_form import stored_schema, written_columns
 from trinity.engine.reading.spark.scan import plain_scan
 from trinity.engine.reading.spark.selection import to_user_columns
 from trinity.limits import Limit

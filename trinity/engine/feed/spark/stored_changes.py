@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trinity.engine.feed.plan import FeedPlan
 from trinity.engine.feed.spark.change_feed import rows_of
-from trinity.engine.feed.stored import Written, by_version, writing
+from trinity.engine.feed.stored_form import Written, by_version, writing
 from trinity.engine.writing.spark.run_sinks import run_on_spark
 from trinity.spark.remote import parallelism
 from trinity.spark.settings import pinned
