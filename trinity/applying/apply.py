@@ -88,7 +88,7 @@ def apply_changes(
             "apply_as_truncates is not supported: late events would bring rows back that were there before. Leave such "
             "events out of the source, and truncate the table by itself (TRUNCATE TABLE) where it has to be.",
         )
-    events = _Source.of(source)
+    events = _EventSource.of(source)
     if events.streams != (checkpoint is not None) or (stream and not events.streams):
         why = "is a stream; give checkpoint=" if events.streams else "is no stream; leave checkpoint= and its words out"
         raise TrinityError("INVALID_ARGUMENTS", f"apply_changes(): the source {why}.")
@@ -139,21 +139,21 @@ def create_changes_target(
     )  # fmt: skip
     source = given_rows(source)
     schema = source.schema if is_spark_frame(source) else source
-    columns = columns_of(schema) if _is_schema(schema) else _Source.of(source).columns
+    columns = columns_of(schema) if _is_schema(schema) else _EventSource.of(source).columns
     shape = shape_of(given.checked([column.name for column in columns]), columns)
     wanted = {**shape.properties, **(properties or {})}
     return _create_target(session, name, shape, wanted, partition_by, if_not_exists=if_not_exists)
 
 
 @dataclass(frozen=True)
-class _Source:
-    """The events, and their columns."""
+class _EventSource:
+    """The source of the events: its rows, and their columns."""
 
     rows: Any
     columns: Sequence[Column]
 
     @classmethod
-    def of(cls, source: Any) -> _Source:
+    def of(cls, source: Any) -> _EventSource:
         if is_spark_frame(source := given_rows(source)):
             return cls(source, columns_of(source.schema, collated=True))
         rows = arrow_reader(source).read_all()

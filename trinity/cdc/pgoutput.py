@@ -54,7 +54,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Change:
+class RelationChange:
     """A change of a row, or the truncation of a relation.
 
     Attributes:
@@ -86,7 +86,7 @@ class Transaction:
     xid: int
     time_ms: int
     end: int = 0
-    changes: list[Change] = field(default_factory=list)
+    changes: list[RelationChange] = field(default_factory=list)
 
 
 def transactions(messages: Iterable[tuple[int, bytes]]) -> Iterator[Transaction]:
@@ -116,7 +116,7 @@ def transactions(messages: Iterable[tuple[int, bytes]]) -> Iterator[Transaction]
             yield current
             current = None
         elif kind == b"T":
-            current.changes += [Change(relations[oid], "t", lsn) for oid in _truncated_relations(message)]
+            current.changes += [RelationChange(relations[oid], "t", lsn) for oid in _truncated_relations(message)]
         else:
             current.changes.append(_change(message, relations[_OID.unpack_from(message, 1)[0]], lsn))
 
@@ -160,7 +160,7 @@ def _truncated_relations(message: bytes) -> tuple[int, ...]:
     return struct.unpack_from(f">{count}I", message, 6)
 
 
-def _change(message: bytes, relation: Relation, lsn: int) -> Change:
+def _change(message: bytes, relation: Relation, lsn: int) -> RelationChange:
     """Return the change in an insert, update or delete message."""
     part, at = message[5:6], 6
     before: list[Value] | None = None
@@ -170,12 +170,12 @@ def _change(message: bytes, relation: Relation, lsn: int) -> Change:
         before, at = _row(message, at)
         part, at = message[at : at + 1], at + 1
     if part != b"N":
-        return Change(relation, "d", lsn, before, None, whole)
+        return RelationChange(relation, "d", lsn, before, None, whole)
     after, _ = _row(message, at)
     if before is not None and UNCHANGED in after:
         known = (whole or field.identity for field in relation.fields)  # the old key is logged for a long unchanged one
         after = [old if new is UNCHANGED and k else new for old, new, k in zip(before, after, known, strict=True)]
-    return Change(relation, "c" if message[:1] == b"I" else "u", lsn, before, after, whole)
+    return RelationChange(relation, "c" if message[:1] == b"I" else "u", lsn, before, after, whole)
 
 
 def _row(message: bytes, at: int) -> tuple[list[Value], int]:

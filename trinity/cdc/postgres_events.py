@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from trinity.cdc.debezium_events import UNAVAILABLE
-from trinity.cdc.pgoutput import UNCHANGED, Change, Relation, Transaction, Value
+from trinity.cdc.pgoutput import UNCHANGED, Relation, RelationChange, Transaction, Value
 from trinity.errors import TrinityError
 
 Types = Callable[[int], tuple[str, bool]]
@@ -28,7 +28,7 @@ class Envelopes:
         self._types = types
         self._writers: dict[Relation, tuple[list[tuple[str, _Write | None, Any]], list[int]]] = {}
 
-    def text(self, change: Change, transaction: Transaction) -> str:
+    def text(self, change: RelationChange, transaction: Transaction) -> str:
         """Return the envelope of a change."""
         relation = change.relation
         fields, identity = self.prepare(relation)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from trinity.calls import public
 from trinity.cdc.debezium_events import debezium
-from trinity.cdc.pgoutput import Change, Relation, Transaction, transactions
+from trinity.cdc.pgoutput import Relation, RelationChange, Transaction, transactions
 from trinity.cdc.postgres_events import Envelopes
 from trinity.cdc.postgres_server import Server
 from trinity.engine.changing.whole_table import truncate
@@ -117,7 +117,7 @@ class PostgresSlot:
                     found = Transaction(0, 0, snapshot.lsn)
                     envelopes.prepare(relation)  # asks the server for types, which is impossible during COPY
                     rows = self._server.rows(snapshot, relation, where)
-                    changes = ((Change(relation, "r", snapshot.first, None, row), found) for row in rows)
+                    changes = ((RelationChange(relation, "r", snapshot.first, None, row), found) for row in rows)
                     self._fill(table, changes, snapshot.lsn, envelopes, read)
         return snapshot.lsn
 
@@ -240,7 +240,7 @@ class PostgresSlot:
             )
 
 
-_TransactionChange = tuple[Change, Transaction]
+_TransactionChange = tuple[RelationChange, Transaction]
 """A change and its transaction."""
 
 

@@ -61,7 +61,7 @@ def merge_view_sql(splits: SplitSource, dialect: str) -> str:
     query = to_user_columns(rows, splits).text
     if dialect.lower() != "spark":
         query = translated(query, dialect.lower())
-    named = [f"{source.name} AS (\n{indent(read(source), '  ')}\n)" for source in scans.sources]
+    named = [f"{group.name} AS (\n{indent(read(group), '  ')}\n)" for group in scans.groups]
     return f"WITH {', '.join(named)}\n{query}" if named else query
 
 
@@ -126,7 +126,7 @@ def _refuse_unsupported(splits: SplitSource, spec: MergeSpec, dialect: str) -> N
 
 
 @dataclass(frozen=True)
-class _Source:
+class _FileGroup:
     """Files with the same columns, read under the name of a common table expression.
 
     Attributes:
@@ -150,7 +150,7 @@ class _Scans:
     """
 
     def __init__(self, *, foreign: bool) -> None:
-        self.sources: list[_Source] = []
+        self.groups: list[_FileGroup] = []
         self._foreign = foreign
 
     def rows(self, files: Sequence[DataFile], storage: pa.Schema, *, placed: bool = False) -> SqlRows:
@@ -158,10 +158,10 @@ class _Scans:
 
         Base and sidecar come before the log. Their own order does not matter, since no key is in two of their files.
         """
-        sources = self._by_column_names(files, storage, placed)
+        groups = self._by_column_names(files, storage, placed)
         dtypes = [(field.name, _kind(field)) for field in storage]
         further = [ARRIVAL] if placed else []
-        parts = [f"SELECT {', '.join([*source.columns, *further])}\nFROM {source.name}" for source in sources]
+        parts = [f"SELECT {', '.join([*group.columns, *further])}\nFROM {group.name}" for group in groups]
         if not parts:
             parts = [f"SELECT {', '.join(_constant(field, None) for field in storage)} WHERE false"]
         return SqlRows("\nUNION ALL\n".join(parts), [*dtypes, *((name, "bigint") for name in further)])
@@ -173,17 +173,17 @@ class _Scans:
     def _in_order(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
         return files if self._foreign else sorted(files, key=arrival_order)
 
-    def _by_column_names(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_Source]:
+    def _by_column_names(self, files: Sequence[DataFile], storage: pa.Schema, placed: bool) -> list[_FileGroup]:
         """Group files by the names and types of their columns, which ALTER TABLE may have changed in between."""
-        found: dict[tuple[tuple[str, ...], ...], _Source] = {}
+        found: dict[tuple[tuple[str, ...], ...], _FileGroup] = {}
         for index, file in enumerate(self._in_order(files)):
             schema = _schema(file)
             columns, legacy = _columns(schema, storage, file.partition if self._foreign else None)
             alike = columns, legacy, tuple(f"{f.name} {f.type}" for f in schema)
-            name = f"files_{len(self.sources) + len(found)}"
-            source = found.setdefault(alike, _Source(name, columns, legacy, placed, []))
-            source.files.append((file, index << POSITION_BITS))
-        self.sources += found.values()
+            name = f"files_{len(self.groups) + len(found)}"
+            group = found.setdefault(alike, _FileGroup(name, columns, legacy, placed, []))
+            group.files.append((file, index << POSITION_BITS))
+        self.groups += found.values()
         return list(found.values())
 
 
@@ -204,8 +204,8 @@ def _columns(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return Spark SQL for each stored column: the file's own, cast where ALTER TABLE changed the type since, or NULL.
 
-    Also return which of the file's columns are legacy (see :class:`_Source`). For a file of another engine ``values``
-    holds constants that replace what the file stores.
+    Also return which of the file's columns are legacy (see :class:`_FileGroup`). For a file of another engine
+    ``values`` holds constants that replace what the file stores.
     """
     names = columns_in(file, storage)
     if values is not None and not any(FIELD_ID in (f.metadata or {}) for f in file):
@@ -246,16 +246,16 @@ def _constant(field: pa.Field, value: Any) -> str:
 # -- dialects ---------------------------------------------------------------------------------------------
 
 
-def _in_duckdb(source: _Source) -> str:
-    files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", file.path)) for file, _ in source.files)
-    instants = ", ".join(f"timezone('UTC', {_name(name)}) AS {_name(name)}" for name in source.legacy)
+def _in_duckdb(group: _FileGroup) -> str:
+    files = ",\n  ".join(_text(_PATTERN.sub(r"[\1]", file.path)) for file, _ in group.files)
+    instants = ", ".join(f"timezone('UTC', {_name(name)}) AS {_name(name)}" for name in group.legacy)
     columns = f"* REPLACE ({instants})" if instants else "*"
-    left_out = _anti_join_in_duckdb(source)
-    if not source.placed and not left_out:
+    left_out = _anti_join_in_duckdb(group)
+    if not group.placed and not left_out:
         return f"SELECT {columns}\nFROM read_parquet([\n  {files}\n], hive_partitioning = false)"
     shown = join = ""
-    if source.placed:
-        listed = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in source.files)
+    if group.placed:
+        listed = ",\n  ".join(f"({_text(file.path)}, {file.commit}, {first})" for file, first in group.files)
         shown = f", p.commit_version, p.first_row + f.file_row_number AS {ARRIVAL}"
         join = f"\nJOIN (VALUES\n  {listed}\n) AS p (file, commit_version, first_row) ON f.{FILE} = p.file"
     return f"""SELECT f.{columns}{shown}
@@ -264,17 +264,17 @@ FROM read_parquet([
 ], filename = '{FILE}', file_row_number = true, hive_partitioning = false) AS f{join}{left_out}"""
 
 
-def _anti_join_in_duckdb(source: _Source) -> str:
+def _anti_join_in_duckdb(group: _FileGroup) -> str:
     """Return the join that leaves out rows deleted by position; empty without any."""
     found = [
         (path, deletes.of, file.path)
-        for file, _ in source.files
+        for file, _ in group.files
         if isinstance(deletes := file.deletes, PositionDeletes)
         for path in deletes.files
     ]
     parts = [
         f"SELECT {_text(file.path)} AS file, unnest(CAST('[{positions}]' AS BIGINT[])) AS pos"
-        for file, _ in source.files
+        for file, _ in group.files
         if (positions := _positions(file))
     ]
     if found:
@@ -310,11 +310,11 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _in_spark(source: _Source) -> str:
+def _in_spark(group: _FileGroup) -> str:
     scans = []
-    for file, first in source.files:
+    for file, first in group.files:
         position = (
-            f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if source.placed else ""
+            f", {file.commit} AS commit_version, {first}L + _metadata.row_index AS {ARRIVAL}" if group.placed else ""
         )
         rows = f"parquet.{quoted(Location.of(file.path).for_sql)}"
         if gone := _deleted_positions_in_spark(file):
@@ -335,5 +335,5 @@ def _deleted_positions_in_spark(file: DataFile) -> str:
     )
 
 
-_READS: Final[Mapping[str, Callable[[_Source], str]]] = {"duckdb": _in_duckdb, "spark": _in_spark}
-"""Dialect -> the SELECT of a source: the columns of its files; if the rows are placed, commit and arrival too."""
+_READS: Final[Mapping[str, Callable[[_FileGroup], str]]] = {"duckdb": _in_duckdb, "spark": _in_spark}
+"""Dialect -> the SELECT of a group: the columns of its files; if the rows are placed, commit and arrival too."""
