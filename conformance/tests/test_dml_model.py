@@ -16,11 +16,11 @@ from trinity_conformance.generate.programs import dml_shape, programs
 from trinity_conformance.model.expressions import FALSE, TRUE, Expression, all_of, call, column, is_in, literal
 from trinity_conformance.model.programs import Counts, DmlModel, Effect
 from trinity_conformance.model.shapes import Column, Shape
-from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
+from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement, StatementSource
 from trinity_conformance.mutants.tables import ModelSubject
 from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.runner import play
-from trinity_conformance.playing.traces import Change, History
+from trinity_conformance.playing.traces import History, RowChangeStep
 from trinity_conformance.shrink.programs import is_settled, smaller_changes
 
 GENERATED = settings(
@@ -54,11 +54,13 @@ def keyed(*rows: tuple[int, int | None, int]) -> DmlModel:
     return model
 
 
-def source(*rows: tuple[Any, ...], shape: Shape = PLAIN) -> Source:
-    return Source(shape.columns, tuple((*row, 0) if shape is PLAIN else (row[0], row[1], None, row[2]) for row in rows))
+def source(*rows: tuple[Any, ...], shape: Shape = PLAIN) -> StatementSource:
+    return StatementSource(
+        shape.columns, tuple((*row, 0) if shape is PLAIN else (row[0], row[1], None, row[2]) for row in rows)
+    )
 
 
-def merge(using: Source, *cases: Case, on: Expression = ON_KEY) -> Statement:
+def merge(using: StatementSource, *cases: Case, on: Expression = ON_KEY) -> Statement:
     return Statement("MERGE", cases, using, on)
 
 
@@ -279,7 +281,7 @@ def test_sql_text() -> None:
             Case(MATCHED, "UPDATE", call("is null", column(T, "a")), sets(a=call("+", column(S, "a"), number(-1)))),
             Case(NOT_MATCHED, "INSERT", None, None),
         ),
-        Source(shape.columns, ((1, None, 2, "it's", 3),)),
+        StatementSource(shape.columns, ((1, None, 2, "it's", 3),)),
         all_of(call("same", column(T, "k0"), column(S, "k0")), TRUE),
     )
     assert statement.sql("x.t", shape) == (
@@ -298,4 +300,4 @@ def test_smaller_programs_are_programs() -> None:
     for candidate in smaller[:40]:
         if is_settled(candidate):
             play(ModelSubject(), candidate)
-    assert any(isinstance(step, Change) for step in history.steps)
+    assert any(isinstance(step, RowChangeStep) for step in history.steps)

@@ -25,7 +25,7 @@ from trinity_conformance.playing.engine_options import BAD_OPTIONS
 from trinity_conformance.playing.engine_refusals import ENGINE_REFUSALS
 from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.runner import play
-from trinity_conformance.playing.traces import Change, History, Upsert
+from trinity_conformance.playing.traces import History, RowChangeStep, Upsert
 from trinity_conformance.shrink.programs import is_settled
 from trinity_conformance.suite.budgets import BUDGETS
 from trinity_conformance.suite.checks import CHECKS, check_of
@@ -188,7 +188,7 @@ def test_a_statement_that_should_be_refused_is_a_finding() -> None:  # M9, M11
         groups=(Group(("g",), ("a",)),),
     )
     late = Statement("UPDATE", (Case(MATCHED, "UPDATE", None, (("g", literal("int", 1)),)),))
-    history = History(kind, (Upsert((((1, 2, 1),),)), Change(late)))
+    history = History(kind, (Upsert((((1, 2, 1),),)), RowChangeStep(late)))
     play(ModelSubject(), history)
     with pytest.raises(NonConformance, match="M9") as caught:
         play(ModelSubject(_Accepting), history)

@@ -43,7 +43,7 @@ from trinity_conformance.model.statements import BY_SOURCE, Statement
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.runner import play
 from trinity_conformance.playing.subject import Outcome, TrinitySubject
-from trinity_conformance.playing.traces import Change, History, Step, Upsert
+from trinity_conformance.playing.traces import History, RowChangeStep, Step, Upsert
 
 PLAIN = st.sampled_from((DmlProfile(), DmlProfile(partitioned=True)))
 GENERATED = settings(deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
@@ -78,7 +78,7 @@ def narrowed(history: History, chosen: Asked = accepted) -> History:
     """Return the history with only the statements that an engine is tested with."""
     model, kept = DmlModel(history.shape), list[Step]()
     for step in history.steps:
-        if isinstance(step, Change):
+        if isinstance(step, RowChangeStep):
             if not chosen(step.statement, model.effect(step.statement)):
                 continue
             model.change(step.statement)
@@ -89,7 +89,7 @@ def narrowed(history: History, chosen: Asked = accepted) -> History:
 
 
 def statements(histories: Iterable[History]) -> list[Statement]:
-    return [step.statement for history in histories for step in history.steps if isinstance(step, Change)]
+    return [step.statement for history in histories for step in history.steps if isinstance(step, RowChangeStep)]
 
 
 # -- DuckDB -----------------------------------------------------------------------------------------------

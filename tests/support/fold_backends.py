@@ -32,7 +32,7 @@ from trinity_conformance.model.shapes import Shape
 from trinity_conformance.model.tables import Version
 from trinity_conformance.playing.differences import compare
 from trinity_conformance.playing.subject import TrinitySubject
-from trinity_conformance.playing.traces import Change, Compact, Delete, History, Upsert
+from trinity_conformance.playing.traces import Compact, Delete, History, RowChangeStep, Upsert
 
 
 def definition_of(shape: Shape, session: Session, name: str) -> TableDefinition:
@@ -152,7 +152,7 @@ def written(history: History) -> DmlModel:
             model.delete_where(step.condition)
         elif isinstance(step, Delete):
             model.delete_keys(model.key_form(key) for key in step.keys or ())
-        elif isinstance(step, Change):
+        elif isinstance(step, RowChangeStep):
             model.change(step.statement)
     return model
 

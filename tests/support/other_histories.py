@@ -26,7 +26,6 @@ from trinity_conformance.model.shapes import DEDUPLICATE, Shape
 from trinity_conformance.model.statements import MATCHED, Statement
 from trinity_conformance.playing.traces import (
     Alter,
-    Change,
     Compact,
     Delete,
     History,
@@ -34,6 +33,7 @@ from trinity_conformance.playing.traces import (
     Other,
     Read,
     Resolve,
+    RowChangeStep,
     Step,
     Upsert,
     Vacuum,
@@ -84,7 +84,7 @@ class _Mixer:
             return  # external tables and some formats have no resolve
         if isinstance(step, Upsert):
             self.upsert(step)
-        elif isinstance(step, Change):
+        elif isinstance(step, RowChangeStep):
             self.change(step)
         elif isinstance(step, Delete):
             self.delete(step)
@@ -96,7 +96,7 @@ class _Mixer:
             self.other(step)
         elif not (isinstance(step, Log) and "compact" in self.ways):
             self.steps.append(step)
-        if isinstance(step, Upsert | Delete | Change | Compact):
+        if isinstance(step, Upsert | Delete | RowChangeStep | Compact):
             self.rewrite(0.2)
             if self.likely("vacuum", 0.1):
                 self.other(Vacuum())
@@ -129,7 +129,7 @@ class _Mixer:
         self.steps.append(step)
         self.folded = False
 
-    def change(self, step: Change) -> None:
+    def change(self, step: RowChangeStep) -> None:
         effect = self.model.effect_in_place(step.statement)
         if self.in_place(step.statement, effect) and self.likely("change", 0.7):
             self.fold()

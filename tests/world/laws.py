@@ -15,7 +15,7 @@ from trinity_conformance.model.programs import DmlModel, Effect
 from trinity_conformance.model.shapes import Column, Shape
 from trinity_conformance.model.statements import Statement
 from trinity_conformance.model.values import POOLS, Json
-from trinity_conformance.playing.traces import Change, History, ReadPast, Step, Upsert
+from trinity_conformance.playing.traces import History, ReadPast, RowChangeStep, Step, Upsert
 
 Asked = Callable[[Statement, Effect], bool]
 
@@ -112,7 +112,7 @@ def narrowed(history: History, question: Asked) -> History:
     """Return the history with only the statements that are about a law."""
     model, kept = DmlModel(history.shape), list[Step]()
     for step in history.steps:
-        if isinstance(step, Change):
+        if isinstance(step, RowChangeStep):
             if not question(step.statement, model.effect(step.statement)):
                 continue
             model.change(step.statement)

@@ -27,7 +27,6 @@ from trinity_conformance.model.values import POOLS, Json
 from trinity_conformance.playing.coverage import RETRACTING
 from trinity_conformance.playing.needs import with_types
 from trinity_conformance.playing.traces import (
-    Change,
     Compact,
     Delete,
     History,
@@ -36,6 +35,7 @@ from trinity_conformance.playing.traces import (
     Read,
     Reopen,
     Resolve,
+    RowChangeStep,
     Step,
     Upsert,
 )
@@ -197,7 +197,7 @@ class EngineWriter(Writer):
             if statement is None:
                 return Read()
             self.model.change(statement)
-            return Change(statement)
+            return RowChangeStep(statement)
         found = super().step(op)
         if isinstance(found, Delete) and found.condition is not None:
             self.model.delete_where(found.condition)
@@ -244,7 +244,7 @@ def resplit(history: History, number: int) -> History:
             steps += _pieces(step, chance)
         elif isinstance(step, Upsert) and isinstance(last, Upsert) and _joinable(last, step):
             steps[-1] = replace(last, splits=(last.rows + step.rows,))
-        elif isinstance(step, (Upsert, Delete, Change, Compact, Resolve, Query, Read, Reopen)):
+        elif isinstance(step, (Upsert, Delete, RowChangeStep, Compact, Resolve, Query, Read, Reopen)):
             steps.append(step)
     return replace(history, steps=tuple(steps))
 

@@ -11,7 +11,6 @@ from trinity_conformance.generate.executors import without_spark
 from trinity_conformance.generate.histories import histories, sample
 from trinity_conformance.generate.profiles import rota
 from trinity_conformance.playing.traces import (
-    Change,
     Compact,
     Delete,
     Fault,
@@ -19,6 +18,7 @@ from trinity_conformance.playing.traces import (
     Query,
     Read,
     Resolve,
+    RowChangeStep,
     Step,
     Upsert,
     Vacuum,
@@ -29,7 +29,7 @@ _WEIGHTS: Final[Mapping[str, int]] = {
 }  # fmt: skip
 """The weight of each kind of step in the draw of histories in which something goes wrong."""
 
-_WRITES: Final = (Upsert, Delete, Change, Compact, Resolve, Vacuum)
+_WRITES: Final = (Upsert, Delete, RowChangeStep, Compact, Resolve, Vacuum)
 _PLACES: Final[Mapping[str, tuple[int, ...]]] = {
     "crash before": (1, 2, 3, 4, 5, 5, 6, 7),
     "error after": (4, 5, 0, 4, 1, 5, 2, 3),

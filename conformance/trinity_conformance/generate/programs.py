@@ -17,9 +17,9 @@ from trinity_conformance.generate.profiles import DmlProfile
 from trinity_conformance.model.expressions import FALSE, Expression, all_of, call, column, is_in, literal
 from trinity_conformance.model.programs import DmlModel, Fault
 from trinity_conformance.model.shapes import Column, Shape
-from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
+from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement, StatementSource
 from trinity_conformance.model.values import Json, encode
-from trinity_conformance.playing.traces import Change, Compact, History, Resolve, Step, Upsert
+from trinity_conformance.playing.traces import Compact, History, Resolve, RowChangeStep, Step, Upsert
 
 _T = TypeVar("_T")
 _MENDS: Final = 6
@@ -115,13 +115,13 @@ class _Author:
         keys = self.shape.key or ("k0",)
         return tuple(r if n in keys else o for n, r, o in zip(self.shape.names, row, other, strict=True))
 
-    def source(self) -> Source:
+    def source(self) -> StatementSource:
         """Draw a source, now and then with a column more, or with its columns in another order than the table's."""
         turn, more = self.pick(1, 1, -1), self.pick((), (), ("more",))
         columns = (*self.shape.columns, *(Column(name, "int") for name in more))[::turn]
         if not more and self.draw(st.integers(0, 9)) == 0:
-            return Source(columns, target=True)
-        return Source(columns, tuple((*row, *(7 for _ in more))[::turn] for row in self.source_rows()))
+            return StatementSource(columns, target=True)
+        return StatementSource(columns, tuple((*row, *(7 for _ in more))[::turn] for row in self.source_rows()))
 
     # -- cases ------------------------------------------------------------------------------------------
 
@@ -232,7 +232,7 @@ class _Author:
         rows = [{**row, "n": 1} for row in old] + [{**row, "n": 2} for row in new]
         if self.shape.tombstone:
             rows = [{**row, self.shape.tombstone: None} for row in rows]
-        source = Source(self.shape.columns, tuple(tuple(row[n] for n in self.shape.names) for row in rows))
+        source = StatementSource(self.shape.columns, tuple(tuple(row[n] for n in self.shape.names) for row in rows))
         away = ("k0", call("+", column("t", "k0"), literal("int", 20)))
         leave = self.pick(Case(MATCHED, "DELETE"), Case(MATCHED, "UPDATE", None, (away,)))
         on = call("and", self.predicates("t", "s").keys(), call("=", column("s", "n"), literal("int", 1)))
@@ -316,7 +316,7 @@ class _Author:
             return [self.draw(st.sampled_from((Compact(True), Compact(False), Resolve())))]
         statement = self.statement()
         self.model.change(statement)
-        return [Change(statement)]
+        return [RowChangeStep(statement)]
 
     def upsert(self, least: int, most: int) -> Upsert:
         rows = self.rows(least, most)

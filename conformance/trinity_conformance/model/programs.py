@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 from trinity.errors import ErrorCode
 from trinity_conformance.model.expressions import Expression, Rows
 from trinity_conformance.model.shapes import Shape
-from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Source, Statement
+from trinity_conformance.model.statements import BY_SOURCE, MATCHED, NOT_MATCHED, Case, Statement, StatementSource
 from trinity_conformance.model.tables import Key, Model, Row, Version
 
 Joined: TypeAlias = tuple[str, "int | None", "int | None", Rows]
@@ -361,7 +361,7 @@ def _of(rows: list[Selected]) -> tuple[frozenset[int], frozenset[int]]:
     )
 
 
-def _source_rows(source: Source, targets: list[Row]) -> list[Row]:
+def _source_rows(source: StatementSource, targets: list[Row]) -> list[Row]:
     if source.target:
         return [{c.name: row[c.name] for c in source.columns} for row in targets]
     shape = Shape(source.columns, ())

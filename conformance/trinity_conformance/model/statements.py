@@ -18,7 +18,7 @@ _WITHOUT_STAR: Final = ("duckdb", "postgres")
 
 
 @dataclass(frozen=True)
-class Source:
+class StatementSource:
     """The source that a statement joins its target with, alias ``s``.
 
     Attributes:
@@ -90,7 +90,7 @@ class Statement:
 
     kind: str
     cases: tuple[Case, ...]
-    source: Source | None = None
+    source: StatementSource | None = None
     on: Expression | None = None
     dialect: str = "spark"
 
@@ -165,8 +165,8 @@ def _case_of(data: Mapping[str, Any]) -> Case:
     )
 
 
-def _source_of(data: Mapping[str, Any]) -> Source:
-    return Source(tuple(Column(**c) for c in data["columns"]), tuple(map(tuple, data["rows"])), data["target"])
+def _source_of(data: Mapping[str, Any]) -> StatementSource:
+    return StatementSource(tuple(Column(**c) for c in data["columns"]), tuple(map(tuple, data["rows"])), data["target"])
 
 
 class _Speller:

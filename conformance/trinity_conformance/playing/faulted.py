@@ -18,13 +18,13 @@ from trinity_conformance.playing.effects import Effects
 from trinity_conformance.playing.faults import Crashed, Injection
 from trinity_conformance.playing.subject import LeftToSpark, Outcome, Unsupported
 from trinity_conformance.playing.traces import (
-    Change,
     Compact,
     Delete,
     Fault,
     Query,
     Read,
     Resolve,
+    RowChangeStep,
     Step,
     Upsert,
     Vacuum,
@@ -85,7 +85,7 @@ class Faulted(Effects):
                 return lambda: subject.upsert(step)
             case Delete():
                 return lambda: subject.delete(step.keys, step.condition)
-            case Change() if self._changes(step):
+            case RowChangeStep() if self._changes(step):
                 return lambda: subject.change(step.statement)
             case Compact():
                 return lambda: subject.compact(step.full)
@@ -99,7 +99,7 @@ class Faulted(Effects):
                 return lambda: subject.read(condition=step.condition, columns=step.columns)
         return None
 
-    def _changes(self, step: Change) -> bool:
+    def _changes(self, step: RowChangeStep) -> bool:
         """Return whether a statement is neither refused nor about no rows."""
         effect = self.model.effect(step.statement)
         return not effect.refused and effect.counts.affected > 0
@@ -135,7 +135,7 @@ class Faulted(Effects):
                 self.upserted(step, version)
             case Delete():
                 self.deleted(step, version)
-            case Change():
+            case RowChangeStep():
                 self.model.apply(self.model.effect(step.statement))
             case Compact():
                 self.compacted(step)
@@ -168,7 +168,7 @@ class Faulted(Effects):
 
 def _may_be_repeated(step: Step) -> bool:
     """Return whether a step that took effect may be taken again."""
-    return step.txn is not None if isinstance(step, Upsert) else not isinstance(step, Change)
+    return step.txn is not None if isinstance(step, Upsert) else not isinstance(step, RowChangeStep)
 
 
 def _text(error: Exception) -> str:

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from trinity.spi import Capability, DataType, parse_type
 from trinity_conformance.model.shapes import DEDUPLICATE, Shape
-from trinity_conformance.playing.traces import Alter, Change, Delete, ReadPast, Resolve, Step
+from trinity_conformance.playing.traces import Alter, Delete, ReadPast, Resolve, RowChangeStep, Step
 
 _T = TypeVar("_T")
 _TYPES: Final = {c.value: c for c in Capability}
@@ -59,7 +59,7 @@ def of_step(step: Step) -> frozenset[Capability]:
         return of_alteration(step.kind)
     needs = {
         Resolve: Capability.RESOLVE,
-        Change: Capability.ROW_CHANGES,
+        RowChangeStep: Capability.ROW_CHANGES,
         Delete: Capability.ROW_CHANGES,
         ReadPast: Capability.TIME_TRAVEL,
     }

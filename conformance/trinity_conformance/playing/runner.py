@@ -14,7 +14,6 @@ from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.subject import LeftToSpark, Subject, Unsupported
 from trinity_conformance.playing.traces import (
     Alter,
-    Change,
     Compact,
     Delete,
     History,
@@ -25,6 +24,7 @@ from trinity_conformance.playing.traces import (
     ReadPast,
     Reopen,
     Resolve,
+    RowChangeStep,
     Step,
     Upsert,
     Vacuum,
@@ -101,7 +101,7 @@ class _Run(Faulted):
             self.faulted(step, step.fault)
         else:
             self.step(step)
-        if isinstance(step, (Upsert, Delete, Change, Compact, Resolve, Alter)):
+        if isinstance(step, (Upsert, Delete, RowChangeStep, Compact, Resolve, Alter)):
             by = step.executor if self.subject.left.total() == left else "spark"
             self.tally.coverage.executed(by, step.op)
 
@@ -110,7 +110,7 @@ class _Run(Faulted):
             self.upsert(step)
         elif isinstance(step, Delete):
             self.delete(step)
-        elif isinstance(step, Change):
+        elif isinstance(step, RowChangeStep):
             self.change(step, self.model.effect(step.statement))
         elif isinstance(step, Alter):
             self.alter(step)
@@ -133,7 +133,7 @@ class _Run(Faulted):
         """Take a step of another engine; the model applies its changes to the stored rows."""
         inner, self.writer = step.step, self.subject.another(step.how)
         self.tally.coverage.saw(f"other {inner.op}")
-        if isinstance(inner, Change):
+        if isinstance(inner, RowChangeStep):
             self.change(inner, self.model.effect_in_place(inner.statement))
         else:
             self.past.by_other = self.past.by_other or isinstance(inner, Vacuum)
@@ -171,7 +171,7 @@ class _Run(Faulted):
             self.tally.coverage.saw("delete-by-condition" if step.condition else "delete-by-key")
         self.since_read.append("delete")
 
-    def change(self, step: Change, effect: Effect) -> None:
+    def change(self, step: RowChangeStep, effect: Effect) -> None:
         """Check a statement: its counts or its error, then the rows as a new session sees them (M1-M9)."""
         if self.model.overflows():
             return
@@ -187,7 +187,7 @@ class _Run(Faulted):
             raise NonConformance(check, f"no row was changed, yet history() went from {before} to {after} (M5)")
         self.since_read.clear()
 
-    def refuses(self, step: Change, effect: Effect) -> bool:
+    def refuses(self, step: RowChangeStep, effect: Effect) -> bool:
         """Run a statement on both sides; return True when the subject refused it, as it may."""
         try:
             counts = self.writer.change(step.statement)

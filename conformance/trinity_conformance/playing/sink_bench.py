@@ -31,7 +31,7 @@ _NUMBERS = count()
 
 
 @dataclass(frozen=True)
-class Change:
+class MergePageRow:
     """One row of a merge page.
 
     Attributes:
@@ -116,7 +116,7 @@ class SinkTable:
         found: bool = self.session.connector(self.handle.catalog).sinks.updates_in_place(merge)
         return found
 
-    def run(self, merge: MergeTableHandle, *pages: Sequence[Change], order: int = 0) -> list[bytes]:
+    def run(self, merge: MergeTableHandle, *pages: Sequence[MergePageRow], order: int = 0) -> list[bytes]:
         """Return the fragments of one sink that takes these pages."""
         in_order = " | ".join(", ".join(change.in_words for change in page) or "nothing" for page in pages) or "no page"
         self._did(f"merge sink {order} takes {in_order}")
@@ -132,7 +132,7 @@ class SinkTable:
         done: CommitResult = self.metadata.finish_merge(replace(merge, scope=ReadScope()), given)
         return done
 
-    def page(self, merge: MergeTableHandle, changes: Sequence[Change]) -> pa.RecordBatch:
+    def page(self, merge: MergeTableHandle, changes: Sequence[MergePageRow]) -> pa.RecordBatch:
         """Return a merge page: data columns in table order, operation, case number, row id (S1)."""
         storage = merge.insert.target.storage
         stored = merge.insert.definition.columns

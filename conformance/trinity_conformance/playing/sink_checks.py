@@ -13,7 +13,7 @@ from trinity_conformance.playing.cases import Record
 from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.observations import Tally
 from trinity_conformance.playing.single_checks import try_checks
-from trinity_conformance.playing.sink_bench import Change, SinkBench, SinkTable
+from trinity_conformance.playing.sink_bench import MergePageRow, SinkBench, SinkTable
 from trinity_conformance.playing.subject import TrinitySubject
 
 SinkCheck = Callable[[SinkBench], None]
@@ -68,14 +68,14 @@ def _operations(bench: SinkBench) -> None:
         row_id = _row(1, 1, "a") if table.key else table.row_id(k=1)
         wrong = (0, 3, 6, -1, 127, None) if merge.paradigm is replacing else (0, 4, 5, 6, -1, 127, None)
         for operation in wrong:
-            _refused(table, merge, Change(operation, _row(2, 2, "b"), row_id))
+            _refused(table, merge, MergePageRow(operation, _row(2, 2, "b"), row_id))
         _expect("S2", f"rows of {kind} after refused pages", len(table.rows()), 1)
 
 
-def _refused(table: SinkTable, merge: MergeTableHandle, change: Change) -> None:
+def _refused(table: SinkTable, merge: MergeTableHandle, change: MergePageRow) -> None:
     sink, before = table.sink(merge), table.stored()
     try:
-        sink.store_merged_rows(table.page(merge, [Change(_INSERT, _row(3, 3, "c")), change]))
+        sink.store_merged_rows(table.page(merge, [MergePageRow(_INSERT, _row(3, 3, "c")), change]))
     except TrinityError as error:
         _expect("S2", f"code for operation {change.operation}", error.code, "INVALID_ARGUMENTS")
         sink.abort()
@@ -92,7 +92,7 @@ def _empty_pages(bench: SinkBench) -> None:
         _expect("S4", "fragments of a sink without pages", table.run(merge), [])
         _expect("S4", "fragments of empty pages", table.run(merge, [], []), [])
         _expect("S4", "files of empty pages", table.stored() - before, set())
-        table.finish(merge, table.run(merge, [], [Change(_INSERT, _row(2, 2, "b"))], []))
+        table.finish(merge, table.run(merge, [], [MergePageRow(_INSERT, _row(2, 2, "b"))], []))
         _expect("S4", "rows with empty pages between", table.values("k", "s"), [(1, "a"), (2, "b")])
 
 
@@ -103,10 +103,10 @@ def _plain_changes(bench: SinkBench) -> None:
     untouched = table.files()[-1].path
     merge = table.begin(case0=("s",))
     changes = [
-        Change(_DELETE, {}, table.row_id(k=1), -1),
-        Change(_UPDATE_DELETE, {}, table.row_id(k=3), -1),
-        Change(_UPDATE_INSERT, _row(3, None, "c"), table.row_id(k=3)),
-        Change(_INSERT, _row(5, None, None)),
+        MergePageRow(_DELETE, {}, table.row_id(k=1), -1),
+        MergePageRow(_UPDATE_DELETE, {}, table.row_id(k=3), -1),
+        MergePageRow(_UPDATE_INSERT, _row(3, None, "c"), table.row_id(k=3)),
+        MergePageRow(_INSERT, _row(5, None, None)),
     ]
     table.finish(merge, table.run(merge, changes))
     _expect("S3", "rows", table.values("k", "s"), [(2, "b"), (2, "b"), (3, "c"), (4, "d"), (5, None)])
@@ -121,11 +121,11 @@ def _columns_that_stay(bench: SinkBench) -> None:
         if not table.updates_in_place(merge):
             return
         merge = replace(merge, in_place=True)
-        changes = [Change(_DELETE, {}, table.row_id(k=k), -1) for k in gone]
+        changes = [MergePageRow(_DELETE, {}, table.row_id(k=k), -1) for k in gone]
         for k, s in ((2, "new"), (3, "c")):
             changes += [
-                Change(_UPDATE_DELETE, {}, table.row_id(k=k)),
-                Change(_UPDATE_INSERT, {"s": s}, table.row_id(k=k)),
+                MergePageRow(_UPDATE_DELETE, {}, table.row_id(k=k)),
+                MergePageRow(_UPDATE_INSERT, {"s": s}, table.row_id(k=k)),
             ]
         table.finish(merge, table.run(merge, changes))
         left = [] if gone else [(1, "a")]
@@ -136,7 +136,7 @@ def _a_file_without_rows_left(bench: SinkBench) -> None:
     """Check S3: a file without rows left is gone, and deletions of many pages add up."""
     table = bench.plain((1, "a"), (2, "b"))
     merge = table.begin()
-    pages = [[Change(_DELETE, {}, table.row_id(k=k))] for k in (2, 1)]
+    pages = [[MergePageRow(_DELETE, {}, table.row_id(k=k))] for k in (2, 1)]
     table.finish(merge, table.run(merge, *pages))
     _expect("S3", "rows", table.values("k"), [])
     _expect("S3", "files", [f for f in table.files() if f.rows], [])
@@ -148,7 +148,10 @@ def _halves_in_different_sinks(bench: SinkBench) -> None:
     for k, first in ((1, 0), (2, 1)):
         merge = table.begin(case0=("s",))
         row_id = table.row_id(k=k)
-        halves = [[Change(_UPDATE_DELETE, {}, row_id)], [Change(_UPDATE_INSERT, _row(k, None, "new"), row_id)]]
+        halves = [
+            [MergePageRow(_UPDATE_DELETE, {}, row_id)],
+            [MergePageRow(_UPDATE_INSERT, _row(k, None, "new"), row_id)],
+        ]
         table.finish(merge, [f for n in (first, 1 - first) for f in table.run(merge, halves[n], order=n)])
     _expect("S4", "rows", table.values("k", "s"), [(1, "new"), (2, "new"), (3, "c")])
 
@@ -159,7 +162,7 @@ def _moved_keys(bench: SinkBench) -> None:
     for k, w, first in ((1, 7, 0), (2, 5, 1)):
         merge = table.begin(case0=("k",))
         old = _row(k, w, "ab"[k - 1])
-        halves = [[Change(_UPDATE_DELETE, {}, old)], [Change(_UPDATE_INSERT, _row(k + 10, w, "n"), old)]]
+        halves = [[MergePageRow(_UPDATE_DELETE, {}, old)], [MergePageRow(_UPDATE_INSERT, _row(k + 10, w, "n"), old)]]
         table.finish(merge, [f for n in (first, 1 - first) for f in table.run(merge, halves[n], order=n)])
     gone = sorted((r["k"], r["w"]) for r in table.rows() if r["gone"])
     _expect("S4", "tombstones", gone, [(1, 7), (2, 5)])
@@ -173,9 +176,9 @@ def _kept_keys(bench: SinkBench) -> None:
     merge = table.begin(case0=("s",))
     old, new = [_row(1, 7, "a"), _row(2, 7, "b")], [_row(1, 7, "new"), _row(2, 7, "new")]
     pages = [
-        [Change(_UPDATE_DELETE, {}, old[0])],
-        [Change(_UPDATE_INSERT, new[0], old[0]), Change(_UPDATE_INSERT, new[1], old[1])],
-        [Change(_UPDATE_DELETE, {}, old[1])],
+        [MergePageRow(_UPDATE_DELETE, {}, old[0])],
+        [MergePageRow(_UPDATE_INSERT, new[0], old[0]), MergePageRow(_UPDATE_INSERT, new[1], old[1])],
+        [MergePageRow(_UPDATE_DELETE, {}, old[1])],
     ]
     table.finish(merge, table.run(merge, *pages))
     wanted = [(1, None, "a"), (1, None, "new"), (2, None, "b"), (2, None, "new")]
@@ -188,8 +191,11 @@ def _filled_keys(bench: SinkBench) -> None:
     merge = table.begin(case0=("k",))
     changes = []
     for k, to, s in ((1, 2, "a"), (2, 1, "b")):  # they change places
-        changes += [Change(_UPDATE_DELETE, {}, _row(k, 7, s)), Change(_UPDATE_INSERT, _row(to, 7, s), _row(k, 7, s))]
-    changes += [Change(_DELETE, {}, _row(3, 7, "c")), Change(_INSERT, _row(3, 8, "new"))]
+        changes += [
+            MergePageRow(_UPDATE_DELETE, {}, _row(k, 7, s)),
+            MergePageRow(_UPDATE_INSERT, _row(to, 7, s), _row(k, 7, s)),
+        ]
+    changes += [MergePageRow(_DELETE, {}, _row(3, 7, "c")), MergePageRow(_INSERT, _row(3, 8, "new"))]
     table.finish(merge, table.run(merge, changes))
     _expect("M7", "tombstones", [r for r in table.rows() if r["gone"]], [])
     wanted = sorted([(1, "a"), (2, "b"), (3, "c"), (2, "a"), (1, "b"), (3, "new")], key=repr)
@@ -201,7 +207,7 @@ def _tombstones(bench: SinkBench) -> None:
     for changed in (False, True):
         table = bench.keyed((1, 7, "a"), (2, None, "b"), changed=changed)
         merge = table.begin()
-        gone = [Change(_DELETE, {}, _row(1, 7, "a")), Change(_DELETE, {}, _row(2, None, "b"))]
+        gone = [MergePageRow(_DELETE, {}, _row(1, 7, "a")), MergePageRow(_DELETE, {}, _row(2, None, "b"))]
         table.finish(merge, table.run(merge, gone))
         marked = sorted((r["k"], r["w"], r["s"]) for r in table.rows() if r["gone"])
         _expect("U5", "tombstones", marked, [(1, 7, "a"), (2, None, "b")])
@@ -212,7 +218,10 @@ def _changed_rows(bench: SinkBench) -> None:
     table = bench.keyed((1, 7, "a"), (2, 5, "b"), changed=True)
     merge = table.begin(case3=("s",))
     _expect("S2", "paradigm", merge.paradigm, RowChangeParadigm.CHANGE_ONLY_UPDATED_COLUMNS)
-    changes = [Change(_UPDATE, _row(1, 8, "new"), _row(1, 7, "a"), 3), Change(_INSERT, _row(3, 1, "c"), None, 4)]
+    changes = [
+        MergePageRow(_UPDATE, _row(1, 8, "new"), _row(1, 7, "a"), 3),
+        MergePageRow(_INSERT, _row(3, 1, "c"), None, 4),
+    ]
     table.finish(merge, table.run(merge, changes))
     wanted = [(1, 7, "a"), (1, 8, "new"), (2, 5, "b"), (3, 1, "c")]
     _expect("S2", "stored rows", table.values("k", "w", "s"), wanted)
@@ -227,7 +236,10 @@ def _keys_of_every_type(bench: SinkBench) -> None:
     merge = table.begin(case0=("s",))
     old, new = ({n: _padded(kinds[n], pair[i]) for n, pair in spellings.items()} for i in (0, 1))
     row_id = {**old, "w": 1, "s": "a"}
-    changes = [Change(_UPDATE_DELETE, {}, row_id), Change(_UPDATE_INSERT, {**new, "w": 1, "s": "b"}, row_id)]
+    changes = [
+        MergePageRow(_UPDATE_DELETE, {}, row_id),
+        MergePageRow(_UPDATE_INSERT, {**new, "w": 1, "s": "b"}, row_id),
+    ]
     table.finish(merge, table.run(merge, changes))
     _expect("K2", "tombstones", [r for r in table.rows() if r["gone"]], [])
     for name, kind in kinds.items():
@@ -245,7 +257,7 @@ def _run_twice(bench: SinkBench) -> None:
     for table in (bench.plain((1, "a"), (2, "b")), bench.keyed((1, 7, "a"), (2, 5, "b"))):
         merge = table.begin()
         row_id = _row(1, 7, "a") if table.key else table.row_id(k=1)
-        pages = [Change(_DELETE, {}, row_id), Change(_INSERT, _row(3, 1, "c"))]
+        pages = [MergePageRow(_DELETE, {}, row_id), MergePageRow(_INSERT, _row(3, 1, "c"))]
         table.run(merge, pages)
         second = table.run(merge, pages)
         unfinished = table.sink(merge)
@@ -261,10 +273,12 @@ def _aborted(bench: SinkBench) -> None:
         before = table.stored()
         merge = table.begin()
         row_id = _row(1, 7, "a") if table.key else table.row_id(k=1)
-        kept = table.run(merge, [Change(_INSERT, _row(3, 1, "c"))], order=1)
+        kept = table.run(merge, [MergePageRow(_INSERT, _row(3, 1, "c"))], order=1)
         table.sink(merge).abort()
         sink = table.sink(merge)
-        sink.store_merged_rows(table.page(merge, [Change(_DELETE, {}, row_id), Change(_INSERT, _row(4, 1, "d"))]))
+        sink.store_merged_rows(
+            table.page(merge, [MergePageRow(_DELETE, {}, row_id), MergePageRow(_INSERT, _row(4, 1, "d"))])
+        )
         sink.abort()
         _expect("S6", "new files after an abort", len(table.stored() - before), 1)
         table.finish(merge, kept)
@@ -275,7 +289,7 @@ def _conflicts(bench: SinkBench) -> None:
     """Check L7: of two merges that rewrite one file the second fails, and changes nothing."""
     table = bench.plain((1, "a"), (2, "b"))
     merges = [table.begin(), table.begin()]
-    ran = [table.run(m, [Change(_DELETE, {}, table.row_id(k=k))]) for m, k in zip(merges, (1, 2), strict=True)]
+    ran = [table.run(m, [MergePageRow(_DELETE, {}, table.row_id(k=k))]) for m, k in zip(merges, (1, 2), strict=True)]
     table.finish(merges[0], ran[0])
     try:
         table.finish(merges[1], ran[1])

@@ -173,7 +173,7 @@ class Log(Step):
 
 
 @dataclass(frozen=True)
-class Change(Step):
+class RowChangeStep(Step):
     """A MERGE, UPDATE or DELETE as SQL text; rows, counts and error code are compared, in a new session (M1-M9)."""
 
     op: ClassVar[str] = "change"
@@ -205,9 +205,9 @@ class Other(Step):
     """A step of another engine, on the table as its format stores it.
 
     Attributes:
-        step: an :class:`Upsert` appends rows without regard to keys, a :class:`Change` changes the stored rows, a
-            :class:`Compact` rewrites files, a :class:`Vacuum` removes what old versions need, an :class:`Alter` changes
-            columns.
+        step: an :class:`Upsert` appends rows without regard to keys, a :class:`RowChangeStep` changes the stored rows,
+            a :class:`Compact` rewrites files, a :class:`Vacuum` removes what old versions need, an :class:`Alter`
+            changes columns.
         how: a number that chooses among the engine's ways to do it.
     """
 
@@ -221,7 +221,7 @@ class Other(Step):
 
 _STEPS: Final[dict[str, type[Step]]] = {
     c.op: c
-    for c in (Upsert, Delete, Compact, Resolve, Vacuum, Reopen, Read, Query, ReadPast, Log, Change, Alter, Other)
+    for c in (Upsert, Delete, Compact, Resolve, Vacuum, Reopen, Read, Query, ReadPast, Log, RowChangeStep, Alter, Other)
 }
 
 
@@ -265,7 +265,7 @@ def _step(data: Mapping[str, Any]) -> Step:
     fields = {k: _tuples(v) for k, v in data.items() if k != "op"}
     if data["op"] == Other.op:
         fields["step"] = _step(data["step"])
-    elif data["op"] == Change.op:
+    elif data["op"] == RowChangeStep.op:
         fields["statement"] = Statement.from_json(data["statement"])
     if fields.get("fault") is not None:
         fields["fault"] = Fault(**data["fault"])

@@ -12,7 +12,6 @@ from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.traces import (
     FAULTS,
     Alter,
-    Change,
     Compact,
     Delete,
     Fault,
@@ -23,6 +22,7 @@ from trinity_conformance.playing.traces import (
     ReadPast,
     Reopen,
     Resolve,
+    RowChangeStep,
     Step,
     Trace,
     Upsert,
@@ -95,7 +95,7 @@ def _read_past(step: ReadPast, shape: Shape, whole: bool) -> str:
     return f"read, by {by}, the table as it was {_count(step.back, 'version')} before the newest"
 
 
-def _change(step: Change, shape: Shape, whole: bool) -> str:
+def _change(step: RowChangeStep, shape: Shape, whole: bool) -> str:
     return step.statement.sql("t", shape)
 
 
@@ -130,7 +130,7 @@ _WORDS: Final[Mapping[type[Step], Callable[[Any, Shape, bool], str]]] = {
     Query: _query,
     ReadPast: _read_past,
     Log: _always("read the log"),
-    Change: _change,
+    RowChangeStep: _change,
     Alter: _alter,
     Other: _other,
 }

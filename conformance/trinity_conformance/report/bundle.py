@@ -16,7 +16,7 @@ _Defined: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class _Source:
+class _SuiteModule:
     """A module of the suite.
 
     Attributes:
@@ -39,7 +39,7 @@ class _Source:
 
 
 @cache
-def _source(module: str) -> _Source:
+def _suite_module(module: str) -> _SuiteModule:
     text = inspect.getsource(import_module(module))
     nodes, imported = dict[str, ast.stmt](), dict[str, _Defined]()
     for node in ast.parse(text).body:
@@ -54,7 +54,7 @@ def _source(module: str) -> _Source:
                 imported.update({found.asname or found.name: (found.name, "") for found in names})
             case ast.ImportFrom(module=str(origin), names=names):
                 imported.update({found.asname or found.name: (origin, found.name) for found in names})
-    return _Source(text, tuple(nodes), nodes, imported)
+    return _SuiteModule(text, tuple(nodes), nodes, imported)
 
 
 class Bundle:
@@ -84,8 +84,8 @@ class Bundle:
     @property
     def definitions(self) -> str:
         """The definitions."""
-        sources = ((_source(module), self._modules[module]) for module in self._in_order())
-        texts = (source.lines(name) for source, names in sources for name in source.order if name in names)
+        modules = ((_suite_module(module), self._modules[module]) for module in self._in_order())
+        texts = (found.lines(name) for found, names in modules for name in found.order if name in names)
         return "\n\n\n".join(dict.fromkeys(texts))  # a text that defines several names comes once
 
     def _in_order(self) -> list[str]:
@@ -93,7 +93,7 @@ class Bundle:
         found = list[str]()
 
         def add(module: str) -> None:
-            for origin, _ in _source(module).imported.values():
+            for origin, _ in _suite_module(module).imported.values():
                 if origin in self._modules and origin not in found:
                     add(origin)
             if module not in found:
@@ -109,19 +109,19 @@ class Bundle:
                 self._include(name, module)
 
     def _include(self, name: str, module: str) -> None:
-        source = _source(module)
-        if name in source.imported:
-            origin, there = source.imported[name]
+        found = _suite_module(module)
+        if name in found.imported:
+            origin, there = found.imported[name]
             if origin.startswith(_SUITE):
                 self._include(there, origin)
                 self._claim_name(name, (origin, there))
             else:
                 self._claim_name(name, (origin, there))
                 self._imports.add(_import(name, origin, there))
-        elif name in source.nodes and (module, name) not in self._begun:
+        elif name in found.nodes and (module, name) not in self._begun:
             self._begun.add((module, name))
             self._claim_name(name, (module, name))
-            self._follow(source.nodes[name], module)
+            self._follow(found.nodes[name], module)
             self._modules.setdefault(module, set()).add(name)
 
     def _claim_name(self, name: str, defined: _Defined) -> None:

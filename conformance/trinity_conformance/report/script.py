@@ -15,7 +15,6 @@ from trinity_conformance.model.values import Json, Value, decode
 from trinity_conformance.playing.names import Names
 from trinity_conformance.playing.traces import (
     Alter,
-    Change,
     Compact,
     Delete,
     History,
@@ -23,6 +22,7 @@ from trinity_conformance.playing.traces import (
     ReadPast,
     Reopen,
     Resolve,
+    RowChangeStep,
     Step,
     Upsert,
     Vacuum,
@@ -235,7 +235,7 @@ class _Body:
         yield f"done = session.table('t').delete({self.rows(columns, step.keys or ())})"
         yield from self.keep_version(self.model.delete_keys([self.model.key_form(k) for k in step.keys or ()]))
 
-    def change(self, step: Change) -> Iterator[str]:
+    def change(self, step: RowChangeStep) -> Iterator[str]:
         effect = self.model.effect(step.statement)
         text = self.names.statement(step.statement).sql("t", self.names.shape)
         dialect = step.statement.dialect
@@ -298,7 +298,7 @@ def _no_lines(body: _Body, step: Step) -> Iterator[str]:
 _LINES: Final[Mapping[type[Step], Callable[[_Body, Any], Iterator[str]]]] = {
     Upsert: _Body.upsert,
     Delete: _Body.delete,
-    Change: _Body.change,
+    RowChangeStep: _Body.change,
     Alter: _Body.alter,
     Compact: _Body.compact,
     Resolve: _Body.resolve,

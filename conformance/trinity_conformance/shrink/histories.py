@@ -18,12 +18,12 @@ from trinity_conformance.playing.differences import NonConformance
 from trinity_conformance.playing.races import Race
 from trinity_conformance.playing.traces import (
     Alter,
-    Change,
     Compact,
     Delete,
     History,
     Query,
     Resolve,
+    RowChangeStep,
     Step,
     Upsert,
     Vacuum,
@@ -201,7 +201,7 @@ def _simpler(history: History) -> Iterator[History]:
     for i, step in enumerate(history.steps):
         for simple in _simpler_steps(step):
             yield replace(history, steps=_with_step(history, i, simple))
-    if not any(isinstance(s, Change) or (isinstance(s, (Delete, Query)) and s.condition) for s in history.steps):
+    if not any(isinstance(s, RowChangeStep) or (isinstance(s, (Delete, Query)) and s.condition) for s in history.steps):
         for name in (n for n in history.shape.names if n.startswith("p")):
             yield _without(history, name)
 

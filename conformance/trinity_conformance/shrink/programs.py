@@ -9,18 +9,18 @@ from typing import Any
 from trinity_conformance.model.engine_model import model_of
 from trinity_conformance.model.programs import DmlModel
 from trinity_conformance.model.statements import Case, Statement
-from trinity_conformance.playing.traces import Change, Delete, History, Step, Upsert
+from trinity_conformance.playing.traces import Delete, History, RowChangeStep, Step, Upsert
 
 
 def smaller_changes(history: History) -> Iterator[History]:
     """Yield histories with one smaller statement, or with fewer rows before it; none without a statement."""
-    if not any(isinstance(step, Change) for step in history.steps):
+    if not any(isinstance(step, RowChangeStep) for step in history.steps):
         return
     for at, step in enumerate(history.steps):
         if isinstance(step, Upsert):
             for rows in _fewer(step.rows):
                 yield _with(history, at, replace(step, splits=(rows,)))
-        elif isinstance(step, Change):
+        elif isinstance(step, RowChangeStep):
             for statement in _smaller(step.statement):
                 yield _with(history, at, replace(step, statement=statement))
 
@@ -33,7 +33,7 @@ def is_settled(history: History) -> bool:
             model.upsert(step.rows, step.txn, step.names)
         elif isinstance(step, Delete):
             _delete(model, step)
-        elif isinstance(step, Change) and any(f.open for f in model.change(step.statement).faults):
+        elif isinstance(step, RowChangeStep) and any(f.open for f in model.change(step.statement).faults):
             return False
     return True
 
