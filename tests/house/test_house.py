@@ -351,10 +351,37 @@ def test_loggers_tell_no_secrets() -> None:
     assert own == []
 
 
-def _hidden_names(node: ast.AST) -> list[str]:
-    """Return the hidden column names in an assignment, without the prefix itself."""
-    found = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
-    return [name for name in found if isinstance(name, str) and re.fullmatch(r"_trinity_[a-z0-9_]+", name)]
+HIDDEN_NAME: Final = re.compile(rf"(?<!\w){hidden.HIDDEN_PREFIX}(?:\w|\{{\}})+")
+
+
+def _hidden_names(tree: ast.AST) -> list[str]:
+    """Return the hidden names in the texts of a module, without the prefix itself; ``{}`` is a value in an f-string."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    f_strings = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    of_f_strings = {id(part) for node in f_strings for part in node.values}
+    texts = ["".join(map(_shown_part, node.values)) for node in f_strings]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings | of_f_strings:
+            texts.append(node.value)
+    return [name for text in texts for name in HIDDEN_NAME.findall(text)]
+
+
+def _shown_part(part: ast.expr) -> str:
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    is_prefix = isinstance(part, ast.FormattedValue) and ast.unparse(part.value) == "HIDDEN_PREFIX"
+    return hidden.HIDDEN_PREFIX if is_prefix else "{}"
+
+
+def test_hidden_names_are_found_in_texts() -> None:
+    text = """
+def f():
+    '''Add _trinity_a.'''
+    g(f"x.{x} AS _trinity_b", f"_trinity_c_{n}", f"{HIDDEN_PREFIX}d", "_trinity_e OR _trinity_f")
+    g("_trinity_", "a_trinity_b", f"{HIDDEN_PREFIX}")
+"""
+    wanted = ["_trinity_b", "_trinity_c_{}", "_trinity_d", "_trinity_e", "_trinity_f"]
+    assert sorted(_hidden_names(ast.parse(text))) == wanted
 
 
 def test_hidden_columns_are_named_once() -> None:
@@ -363,17 +390,12 @@ def test_hidden_columns_are_named_once() -> None:
     assert len(shared) == len(set(shared)) > 10
     columns = {name: value for name, value in vars(hidden).items() if value in shared and name != "HIDDEN_PREFIX"}
     assert {name: hidden.HIDDEN_PREFIX + name.lower() for name in columns} == columns
-    defined, used = defaultdict[str, list[str]](list), []
+    said = defaultdict[str, list[str]](list)
     for path in sorted((ROOT / "trinity").rglob("*.py")):
-        name, tree = str(path.relative_to(ROOT)), ast.parse(path.read_text())
-        for node in tree.body:
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                for value in _hidden_names(node.value):
-                    defined[value].append(name)
-        if name != "trinity/hidden.py":
-            used += [(name, value) for value in _hidden_names(tree) if value in shared]
-    assert used == []
-    assert {value: names for value, names in defined.items() if len(names) > 1} == {}
+        for name in _hidden_names(ast.parse(path.read_text())):
+            said[name].append(str(path.relative_to(ROOT)))
+    assert set(columns.values()) <= said.keys()
+    assert {name: paths for name, paths in said.items() if len(paths) > 1} == {}
 
 
 NAMING_FORMATS: Final = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trinity.cdc.json_text import marked, text_of, valid
 from trinity.cdc.placeholders import is_placeholder
-from trinity.cdc.values import Encoding, failing, integer_of
+from trinity.cdc.values import BROKEN, Encoding, failing, integer_of
 from trinity.cdc.version_columns import VersionColumns
 from trinity.errors import TrinityError, nearest
 from trinity.spark.settings import pinned
@@ -64,15 +64,15 @@ class Reading:
         if known[column.lower()] not in ("string", "binary"):
             message = f"Column '{column}' is {known[column.lower()]}; the messages are JSON text, STRING or BINARY."
             raise TrinityError("TYPE_MISMATCH", message)
-        schema = text_literal(f"STRUCT<m: STRUCT<{fields}>, _trinity_broken: STRING>")
-        options = "map('allowSingleQuotes', 'false', 'columnNameOfCorruptRecord', '_trinity_broken')"
+        schema = text_literal(f"STRUCT<m: STRUCT<{fields}>, {BROKEN}: STRING>")
+        options = f"map('allowSingleQuotes', 'false', 'columnNameOfCorruptRecord', '{BROKEN}')"
         with pinned(messages.sparkSession):
             key = "key" if column.lower() != "key" and known.get("key") in ("string", "binary") else "NULL"
             texts = messages.selectExpr(f"CAST({quoted(column)} AS STRING) AS text", f"CAST({key} AS STRING) AS key")
             texts = _once(texts, text="text", key="key", marked=marked("text"))
             read = f"from_json(concat('{{\"m\":', marked, '}}'), {schema}, {options})"
             found = _once(texts, text="text", key="key", valid=f"is_valid_utf8(text) AND {valid('marked')}", r=read)
-            return found.selectExpr("text", "key", "IF(valid AND r._trinity_broken IS NULL, r.m, NULL) AS m")
+            return found.selectExpr("text", "key", f"IF(valid AND r.{BROKEN} IS NULL, r.m, NULL) AS m")
 
     def of_rows(self, parsed: DataFrame, tool: str, cases: Sequence[tuple[str, str | None]]) -> DataFrame:
         """Return the messages that change a row, with their row kind ``kind``: ``+I``, ``+U`` or ``-D``.

@@ -17,6 +17,8 @@ from trinity.syntax.quoting import quoted, text_literal
 
 DecimalForm = Literal["number", "base64"]
 """Form of a decimal: a number or the text of one; or its unscaled value, big-endian bytes in base64."""
+BROKEN: Final = "_trinity_broken"
+"""Column of from_json for text that is not of the schema; NULL for text that is."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class _Reading:
 
 
 def _read(field: str, kind: str) -> str:
-    return f"from_json({field}, {text_literal(kind)}, map('columnNameOfCorruptRecord', '_trinity_broken'))"
+    return f"from_json({field}, {text_literal(kind)}, map('columnNameOfCorruptRecord', '{BROKEN}'))"
 
 
 TimeUnit = Literal["milliseconds", "microseconds", "nanoseconds"]

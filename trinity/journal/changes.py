@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from sqlglot import exp
 
@@ -22,6 +22,15 @@ from trinity.journal.versions import fail_where, inserted_version, next_version
 from trinity.journal.writing import Names, RewrittenChange, append
 
 _KIND, _ACTION, _AGAIN, _OLD_VERSION = "kind", "action", "again", "old_version"
+_CHOSEN: Final = "_trinity_case"
+"""The subquery that chooses the action of a row."""
+_CHANGED: Final = "_trinity_c"
+"""The list of changes, where it is joined with the rows that are written."""
+
+
+def chosen_action() -> exp.Column:
+    """Return the column with the number of a row's action."""
+    return trees.column(_ACTION, _CHOSEN)
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ class Changes:
         action: exp.Expr | None = None
         if conditional:
             query.append("joins", self._action_join())
-            action = trees.column(_ACTION, "_trinity_case")
+            action = chosen_action()
             doing = [exp.Literal.number(i) for i, a in enumerate(self.actions) if a.kind != "N"]
             query.where(exp.In(this=action.copy(), expressions=doing) if doing else exp.false(), copy=False)
         old = [trees.column(c.name, self.alias) for c in self.table.written]
@@ -107,7 +116,7 @@ class Changes:
             for i, a in enumerate(self.actions)
         ]
         chosen = exp.Select(expressions=[exp.alias_(exp.Case(ifs=cases), _ACTION)])
-        alias = exp.TableAlias(this=trees.identifier("_trinity_case"))
+        alias = exp.TableAlias(this=trees.identifier(_CHOSEN))
         return exp.Join(this=exp.Lateral(this=exp.Subquery(this=chosen), alias=alias), kind="CROSS")
 
     def _new_value(self, column: str, action: exp.Expr | None) -> exp.Expr:
@@ -196,15 +205,15 @@ class Changes:
         self, returning: Sequence[exp.Expr], changed: str, filled: str | None, other_columns: Sequence[exp.Expr]
     ) -> exp.Query:
         """Return a query of the new rows as stored, and of deleted rows as they were."""
-        names = {column.sql(): trees.column(f"out_{i}", "_trinity_c") for i, column in enumerate(other_columns)}
+        names = {column.sql(): trees.column(f"out_{i}", _CHANGED) for i, column in enumerate(other_columns)}
         wanted = [_over_stored_row(e, names) for e in returning]
         queries: list[exp.Query] = []
         if filled is not None:
             query = trees.select(wanted, exp.alias_(exp.to_table(filled), self.alias.copy(), table=True))
             if other_columns:
                 stored: list[exp.Expr] = [trees.column(k, self.alias) for k in self.table.key]
-                same = self._same_key(self._key("new", "_trinity_c"), stored)
-                query.append("joins", exp.Join(this=_aliased(changed, "_trinity_c"), on=same))
+                same = self._same_key(self._key("new", _CHANGED), stored)
+                query.append("joins", exp.Join(this=_aliased(changed, _CHANGED), on=same))
             queries.append(query)
         if any(a.kind == "D" for a in self.actions):
             rows = [

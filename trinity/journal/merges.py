@@ -7,7 +7,7 @@ from sqlglot import exp
 from trinity.errors import TrinityError
 from trinity.journal import tree_parts as trees
 from trinity.journal.assignments import assignments
-from trinity.journal.changes import Action, Changes
+from trinity.journal.changes import Action, Changes, chosen_action
 from trinity.journal.locks import Lock, is_locked, lock_of
 from trinity.journal.reading import VERSION, live_rows
 from trinity.journal.returning import expand
@@ -150,11 +150,10 @@ def _is_duplicate(actions: list[Action], table: JournalTable, alias: exp.Identif
     if not changing:
         return exp.false()
     numbers = [exp.Literal.number(i) for i in changing]
-    chosen = trees.column("action", "_trinity_case")
     hits = exp.Window(
         this=exp.Filter(
             this=exp.Count(this=exp.Star(), big_int=True),
-            expression=exp.Where(this=exp.In(this=chosen, expressions=numbers)),
+            expression=exp.Where(this=exp.In(this=chosen_action(), expressions=numbers)),
         ),
         partition_by=[trees.column(k, alias) for k in table.key],
     )

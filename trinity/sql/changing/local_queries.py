@@ -12,11 +12,10 @@ from sqlglot import exp
 
 from trinity.engine.executes import ThisProcess
 from trinity.engine.expressions import VOID, Refused, or_refuse
-from trinity.hidden import HIDDEN_PREFIX
 from trinity.spark.types import spark_type
 from trinity.sql.changing.scope import Relation, ResolvedColumn, Scope, Side
 from trinity.sql.changing.source import MergeSource, alias_of, check_aliases, joined, names_of
-from trinity.sql.local.correlated import OuterQuery, rows_seen
+from trinity.sql.local.correlated import OuterQuery, rows_name, rows_seen
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.run import LocalRows, Pinned, local_rows
 from trinity.sql.parsing.row_change import CommonTable
@@ -116,7 +115,7 @@ class LocalQueries:
             return self._rows(replace(statement, tree=query))
 
         def hold(query: exp.Expr) -> str:
-            name = f"{HIDDEN_PREFIX}rows{len(self.rows_of)}"
+            name = rows_name(len(self.rows_of))
             self.rows_of[name] = _read(rows_of(query))
             return name
 

@@ -176,5 +176,10 @@ def _correlated(tree: exp.Select, outer: OuterQuery, word: str) -> _Correlated |
     return _Correlated(query, [other for _, other in keys], of_none)
 
 
+def rows_name(number: int) -> str:
+    """Return the name under which the rows of a subquery are selected."""
+    return f"{HIDDEN_PREFIX}rows{number}"
+
+
 def _key(number: int) -> str:
     return f"{HIDDEN_PREFIX}key{number}"

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from trinity.engine.expressions import Refused, Scope, SubqueryRows
 from trinity.hidden import HIDDEN_PREFIX
-from trinity.sql.local.correlated import OuterQuery, rows_seen
+from trinity.sql.local.correlated import OuterQuery, rows_name, rows_seen
 from trinity.sql.local.insert import reader_with_names
 from trinity.sql.local.relations import Relation
 
@@ -65,7 +65,7 @@ class Subqueries:
         schema = pa.schema([(name, field.type) for name, field in zip(names, relation.schema, strict=True)])
         if pa.null() in schema.types:
             raise Refused("only Spark runs a subquery of NULLs without type")
-        name = f"{HIDDEN_PREFIX}rows{len(self.held)}"
+        name = rows_name(len(self.held))
         self.held[name] = SubqueryRows(schema, cache(lambda: reader_with_names(relation, names).read_all()))
         return name
 

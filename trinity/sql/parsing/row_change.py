@@ -195,7 +195,7 @@ def _subqueries_of_row(query: Piece, count: int) -> list[Piece]:
         raise TrinityError(
             "INVALID_ARGUMENTS", f"SET names {count} columns, and the query beside them has {len(given)}."
         )
-    columns = [f"_trinity_{number}" for number in range(count)]
+    columns = [f"_trinity_value_{number}" for number in range(count)]
     listed = ", ".join(columns)
     texts = [f"(SELECT {column} FROM ({query.text}) AS _trinity_row ({listed}))" for column in columns]
     return [Piece(text, query.dialect, tuple(tokenize(text, query.dialect))) for text in texts]

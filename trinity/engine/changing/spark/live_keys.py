@@ -6,7 +6,7 @@ The target's further unique keys are checked, too, among the rows that are live 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trinity.engine.changing.plan import StatementPlan, written_unique_keys
 from trinity.engine.changing.spark.stored_winners import stored_winners
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 _CASE = f"{MERGE_ROW}.{CHANGE_CASE}"
 _OPERATION = f"{MERGE_ROW}.{CHANGE_OPERATION}"
+_MOVED: Final = "_trinity_moved"
+"""BOOLEAN: True for a row whose key the statement changes."""
+_VACATED: Final = "_trinity_vacated"
+"""BOOLEAN: True for a key whose row the statement deletes or moves away; else NULL."""
+_LIVE: Final = "_trinity_live"
+"""BOOLEAN: True for a key with a live row that the statement does not vacate."""
+_LOSES: Final = "_trinity_loses"
+"""BOOLEAN: True for a moved row that the stored row of its new key beats."""
 
 
 def check_keys(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> None:
@@ -41,10 +49,10 @@ def check_keys(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> 
     inserted = F.col(_CASE).isin(list(plan.inserting_cases)) if plan.inserting_cases else F.lit(False)
     selected = changes.where(F.col(MERGE_ROW).isNotNull())
     filled = selected.where(moved | inserted).select(
-        *[F.col(f"{MERGE_ROW}.{quoted(c)}").alias(c) for c in plan.collision_columns], moved.alias("_trinity_moved")
+        *[F.col(f"{MERGE_ROW}.{quoted(c)}").alias(c) for c in plan.collision_columns], moved.alias(_MOVED)
     )
     vacated = selected.where(moved | (F.col(_OPERATION) == int(Operation.DELETE))).select(
-        *[F.col(f"{quoted(plan.row_id)}.{quoted(k)}").alias(k) for k in spec.key], F.lit(True).alias("_trinity_vacated")
+        *[F.col(f"{quoted(plan.row_id)}.{quoted(k)}").alias(k) for k in spec.key], F.lit(True).alias(_VACATED)
     )
     stored = stored_winners(spark, plan.fold, filled.select(*map(quoted, spec.key)))
     stored = stored.select(*[quoted(c) for c in stored.columns if c in (*plan.collision_columns, DELETED)])
@@ -53,12 +61,12 @@ def check_keys(spark: SparkSession, plan: StatementPlan, changes: DataFrame) -> 
         .join(stored.alias("o"), _equal("n", "o", spec.key))
         .join(vacated.alias("v"), _equal("n", "v", spec.key), "left")
     )
-    loses = f"n._trinity_moved AND {beats(spec, 'o', 'n')}"
-    live = f"NOT o.{DELETED} AND v._trinity_vacated IS NULL"
+    loses = f"n.{_MOVED} AND {beats(spec, 'o', 'n')}"
+    live = f"NOT o.{DELETED} AND v.{_VACATED} IS NULL"
     columns = [f"n.{quoted(k)} AS {quoted(k)}" for k in spec.key]
-    bad = found.selectExpr(*columns, f"{live} AS _trinity_live", f"{loses} AS _trinity_loses")
-    for row in bad.where("_trinity_live OR _trinity_loses").limit(1).collect():
-        if not row["_trinity_live"]:
+    bad = found.selectExpr(*columns, f"{live} AS {_LIVE}", f"{loses} AS {_LOSES}")
+    for row in bad.where(f"{_LIVE} OR {_LOSES}").limit(1).collect():
+        if not row[_LIVE]:
             raise plan.loses_error()
         raise plan.key_exists_error([row[k] for k in spec.key])
 

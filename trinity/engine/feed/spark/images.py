@@ -89,8 +89,8 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
 
 def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
     """Return one pair for each key: its row before the first change and after the last, unless these are equal."""
-    by = [f"coalesce({AFTER}, {BEFORE}).{quoted(name)} AS {quoted(f'_trinity_key_{n}')}" for n, name in enumerate(key)]
-    names = [f"_trinity_key_{n}" for n in range(len(key))]
+    names = _key_names(key)
+    by = [f"coalesce({AFTER}, {BEFORE}).{quoted(k)} AS {name}" for k, name in zip(key, names, strict=True)]
     found = (
         pairs.selectExpr("*", *by)
         .groupBy(*names)
@@ -101,6 +101,11 @@ def net_pairs(pairs: DataFrame, columns: Sequence[Column], key: Sequence[str]) -
         )
     )
     return found.where(differ(columns)).drop(*names)
+
+
+def _key_names(key: Sequence[str]) -> list[str]:
+    """Return names, which no column of a table has, for copies of key columns."""
+    return [f"_trinity_key_{number}" for number in range(len(key))]
 
 
 def changed_rows(pairs: DataFrame, columns: Sequence[Column], mode: FeedMode) -> DataFrame:
@@ -129,7 +134,7 @@ def in_mode(rows: DataFrame, mode: FeedMode) -> DataFrame:
 
 def paired(rows: DataFrame, columns: Sequence[Column], key: Sequence[str]) -> DataFrame:
     """Pair the rows of a complete feed by key and version."""
-    names = [f"_trinity_key_{n}" for n in range(len(key))]
+    names = _key_names(key)
     by = [f"{quoted(column)} AS {name}" for column, name in zip(key, names, strict=True)]
     row = f"struct({', '.join(quoted(c.name) for c in columns)})"
     sides = {BEFORE: "'delete', 'update_preimage'", AFTER: "'insert', 'update_postimage'"}

@@ -39,7 +39,7 @@ def whole_row_pairs(appends: Appends, columns: Sequence[Column]) -> DataFrame:
     spec, splits = appends.spec, appends.splits
     # key and ordering columns are repeated under names that no column of the table has
     names = dict.fromkeys((*spec.key, *spec.ordering))
-    placed = {name: f"_trinity_order_{number}" for number, name in enumerate(names)}
+    placed = {name: f"_trinity_ordering_{number}" for number, name in enumerate(names)}
     further = [f"{quoted(name)} AS {other}" for name, other in placed.items()]
     shown = f"IF({DELETED}, NULL, {image(columns, splits.definition)}) AS {_IMAGE}"
     rows = to_user_columns(union(found), splits, (*further, ARRIVAL, EXISTS_FROM, DELETED))

@@ -286,7 +286,7 @@ def _with_id(name: str, kind: DataType, stored: pa.Field) -> StructField:
 def _with_ids(found: DataType, stored: pa.DataType) -> DataType:
     if isinstance(found, StructType):
         fields = [(stored.field(index), field) for index, field in enumerate(found)]
-        return StructType([_with_id(f"_trinity_{index}", f.dataType, s) for index, (s, f) in enumerate(fields)])
+        return StructType([_with_id(f"_trinity_field_{index}", f.dataType, s) for index, (s, f) in enumerate(fields)])
     if isinstance(found, ArrayType):
         return ArrayType(_with_ids(found.elementType, stored.value_type), True)
     if isinstance(found, MapType):
