@@ -250,7 +250,7 @@ def test_a_condition_is_boolean() -> None:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Comparison:
     """The results of this process and of Spark for the same rows."""
 
     session: Session
@@ -258,7 +258,7 @@ class Beside:
     rows: pa.Table
     columns: Sequence[Column] = field(default_factory=lambda: COLUMNS)
 
-    def of(self, places: Sequence[int]) -> Beside:
+    def of(self, places: Sequence[int]) -> Comparison:
         """Return the same comparison for some of the rows."""
         return replace(self, rows=self.rows.take(places))
 
@@ -319,14 +319,14 @@ class Beside:
 def test_expressions_are_evaluated_as_spark_does(session: Session, zone: str) -> None:
     generator = Generator(1)
     conditions = [generator.condition() for _ in range(150)]
-    assert Beside(session, zone, sample(60, 1)).differing(conditions) == []
+    assert Comparison(session, zone, sample(60, 1)).differing(conditions) == []
     expressions = [generator.expression() for _ in range(150)]
-    assert Beside(session, zone, sample(60, 1, mild=True)).differing(expressions) == []
+    assert Comparison(session, zone, sample(60, 1, mild=True)).differing(expressions) == []
 
 
 def test_fixed_expressions_are_evaluated_as_spark_does(session: Session, zone: str) -> None:
     """Those whose results once differed: each is as in Spark now, or left to it."""
-    assert Beside(session, zone, sample(60, 1, mild=True)).differing(FIXED, least=0) == []
+    assert Comparison(session, zone, sample(60, 1, mild=True)).differing(FIXED, least=0) == []
 
 
 def test_texts_are_times_as_in_spark(session: Session, zone: str) -> None:
@@ -357,10 +357,10 @@ def test_a_time_alone_is_of_today() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_many_expressions_are_evaluated_as_spark_does(session: Session, zone: str, seed: int) -> None:
     generator = Generator(100 + seed)
-    assert Beside(session, zone, sample(60, seed)).differing([generator.condition() for _ in range(800)]) == []
+    assert Comparison(session, zone, sample(60, seed)).differing([generator.condition() for _ in range(800)]) == []
     for mild in (True, False):
         expressions = [generator.expression() for _ in range(400)]
-        assert Beside(session, zone, sample(60, seed, mild=mild)).differing(expressions, least=0.2) == []
+        assert Comparison(session, zone, sample(60, seed, mild=mild)).differing(expressions, least=0.2) == []
 
 
 @pytest.mark.full
@@ -368,7 +368,7 @@ def test_many_expressions_are_evaluated_as_spark_does(session: Session, zone: st
 def test_nested_values_and_patterns_are_evaluated_as_spark_does(session: Session, seed: int) -> None:
     generator = NestedGenerator(seed)
     expressions = list(dict.fromkeys(generator.expression() for _ in range(200)))
-    assert Beside(session, "UTC", nested_sample(40, seed), NESTED).differing(expressions, least=0.3) == []
+    assert Comparison(session, "UTC", nested_sample(40, seed), NESTED).differing(expressions, least=0.3) == []
 
 
 @pytest.mark.full

@@ -73,8 +73,8 @@ def queries(seed: int, count: int) -> Iterator[str]:
         where = draw.choice(["", f" WHERE {draw.choice(CONDITIONS)}"])
         yield draw.choice(
             (
-                _plain, _grouped, _joined, _merged, _crossed, _united, _held, _seen, _compared_whole, _windowed,
-                _exploded, _viewed, _by_sets, _collected, _unnamed, _by_expressions,
+                _plain, _grouped, _joined, _merged, _crossed, _united, _uncorrelated, _correlated, _compared_whole,
+                _windowed, _exploded, _viewed, _by_sets, _collected, _unnamed, _by_expressions,
             )
         )(draw, where)  # fmt: skip
 
@@ -281,7 +281,7 @@ def _united(draw: random.Random, where: str) -> str:
     return f"WITH w AS (SELECT {column} AS c FROM t{where}) SELECT c FROM w {word} SELECT {column} FROM t ORDER BY c"
 
 
-def _held(draw: random.Random, where: str) -> str:
+def _uncorrelated(draw: random.Random, where: str) -> str:
     """Draw a query with uncorrelated subqueries."""
     one, other = draw.choice([*((key, key) for key in GROUPED if key != "fixed"), *ALIKE])
     no, call = draw.choice(["", "NOT "]), draw.choice(["max", "min", "count"])
@@ -300,7 +300,7 @@ def _held(draw: random.Random, where: str) -> str:
     return f"SELECT {shown} FROM t WHERE {condition}"
 
 
-def _seen(draw: random.Random, where: str) -> str:
+def _correlated(draw: random.Random, where: str) -> str:
     """Draw a query with correlated subqueries."""
     one, other = draw.choice([*((key, key) for key in GROUPED if key != "fixed"), *ALIKE])
     no, more = draw.choice(["", "NOT "]), draw.choice(["", "AND o.id > 20", "AND o.yes"])

@@ -90,7 +90,7 @@ class Drawn:
     deleted: frozenset[int]
     log: Sequence[Sequence[Row]]
     reads: Sequence[int]
-    asked: Sequence[Row]
+    looked_up: Sequence[Row]
 
 
 def rows_of(key: Sequence[str], unique: bool = False) -> st.SearchStrategy[list[Row]]:
@@ -148,12 +148,12 @@ def check_hidden_rows(drawn: Drawn, master: str) -> None:
     with tempfile.TemporaryDirectory() as folder, FEW_FILES.set_to(0), pytest.MonkeyPatch.context() as patch:
         patch.setattr(executor, "run_on_spark", _in_process)
         whole = _splits(Path(folder), drawn)
-        spark = executor.SparkExecutor(cast(SparkSession, Asked(master)))
+        spark = executor.SparkExecutor(cast(SparkSession, FakeSession(master)))
         log = [f for f in whole.files if f.tier is Tier.LOG]
         for commits in drawn.reads:  # each search continues from the previous result
             version = _until(whole, log[:commits])
             state = PositionReadState.of(version, merge_spec(whole.definition))
-            keys, places = _asked(drawn, version)
+            keys, places = _looked_up(drawn, version)
             some = state.of_keys(keys, [f for f in version.files if any(f.path == path for path, _ in places)])
             found = hidden_rows(some, spark.search)
             assert found is not None
@@ -181,8 +181,8 @@ def test_both_executors_read_the_rows_of_one_plan(spark: SparkSession, drawn: Dr
         assert sorted(map(repr, found)) == sorted(map(repr, wanted))
 
 
-class Asked:
-    """The questions of a search to Spark."""
+class FakeSession:
+    """What a search needs of a Spark session."""
 
     def __init__(self, master: str) -> None:
         self.sparkContext = SimpleNamespace(defaultParallelism=2, master=master)
@@ -274,9 +274,9 @@ def _shown(version: SplitSource, hidden: Mapping[str, np.ndarray]) -> set[Place]
     return found
 
 
-def _asked(drawn: Drawn, version: SplitSource) -> tuple[pa.Table, set[Place]]:
+def _looked_up(drawn: Drawn, version: SplitSource) -> tuple[pa.Table, set[Place]]:
     """Return the keys to look up, and the positions of all their rows."""
-    keys = [tuple(row[k] for k in drawn.key) for row in drawn.asked]
+    keys = [tuple(row[k] for k in drawn.key) for row in drawn.looked_up]
     rows = {f.path: pq.read_table(f.path).to_pylist() for f in version.files}
     places = {
         (path, place)
@@ -284,7 +284,7 @@ def _asked(drawn: Drawn, version: SplitSource) -> tuple[pa.Table, set[Place]]:
         for place, row in enumerate(stored)
         if tuple(row[k] for k in drawn.key) in keys
     }
-    return _table(drawn.asked).select(drawn.key), places
+    return _table(drawn.looked_up).select(drawn.key), places
 
 
 def _live(drawn: Drawn, version: SplitSource) -> set[Place]:

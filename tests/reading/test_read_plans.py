@@ -68,7 +68,7 @@ def test_a_resolved_table_is_a_scan(session: Session, stock: Table) -> None:
     assert plan(words) == "a scan"
     assert any(line.startswith("deleted by position: 10 rows") for line in words.splitlines())
     put_range(stock, 0, 1, 3)
-    assert any(line.startswith("sidecar: 2 rows put aside") for line in stock.explain().splitlines())
+    assert any(line.startswith("sidecar: 2 rows moved there by compaction") for line in stock.explain().splitlines())
     before = stock.splits().version - 1
     assert plan(stock.explain(version=before)) == "a scan"
 

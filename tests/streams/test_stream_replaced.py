@@ -53,17 +53,17 @@ def replaced(table: Table, rows: list[dict[str, Any]], **properties: str) -> int
     return table.version
 
 
-def asked(table: Table, ask: str, **more: Any) -> Any:
+def answer_to(table: Table, ask: str, **more: Any) -> Any:
     return answer(lambda: [table.session], {"ask": ask, "table": str(table.name), **more})
 
 
 def offset(table: Table, start: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return dict(asked(table, "offset", start=start, begun=True, most=None, **more))
+    return dict(answer_to(table, "offset", start=start, begun=True, most=None, **more))
 
 
 def columns(table: Table) -> dict[str, Any]:
     """Return the columns that a stream would have if it were loaded now."""
-    known = asked(table, "columns", at=None, changes=True)
+    known = answer_to(table, "columns", at=None, changes=True)
     return {"columns": known["columns"], "of": known["version"], "chosen": False}
 
 
@@ -82,13 +82,13 @@ def test_a_stream_says_so(table: Table, other: str) -> None:
     for again in ({}, columns(table)):  # of a query begun before the replacement, and of one loaded now
         end = offset(table, reached, **again)
         with refused("NOT_SUPPORTED", *says):
-            asked(table, "batch", start=reached, end=end)
+            answer_to(table, "batch", start=reached, end=end)
     seen = follow(table, reached["version"], lambda: True)
     with refused("NOT_SUPPORTED", *says):
         next(seen).to_arrow()
     anew = offset(table, {"begins": "rows", "table": ""})
     last = table.upsert([{"k": 9}]).version
-    [found] = asked(table, "batch", start=anew, end=offset(table, anew))
+    [found] = answer_to(table, "batch", start=anew, end=offset(table, anew))
     assert (found["version"], len(found["files"])) == (last, 1)
 
 
@@ -113,7 +113,7 @@ def test_a_query_that_runs_gets_all_before_it(table: Table) -> None:
     at = replaced(table, OTHERS["with other columns"])
     end = offset(table, reached, **having)
     assert end["version"] == before
-    [found] = asked(table, "batch", start=reached, end=end)
+    [found] = answer_to(table, "batch", start=reached, end=end)
     assert found["version"] == before
     with refused("NOT_SUPPORTED", f"Version {at} made another table", "new checkpoint"):
         offset(table, end, **having)
@@ -176,9 +176,9 @@ def test_a_new_stream_begins_with_its_rows(opened: Session, fmt: str, monkeypatc
     monkeypatch.setattr(answers, "stored_rows", rows)  # whose changes Spark writes
     start = {"begins": "rows", "table": ""}
     end = offset(table, start)
-    asked(table, "batch", start=start, end=end)
+    answer_to(table, "batch", start=start, end=end)
     assert read == [at]
     folded = table.compact(full=True).version
-    [found] = asked(table, "batch", start=end, end=offset(table, end))
+    [found] = answer_to(table, "batch", start=end, end=offset(table, end))
     assert found["version"] == folded
     assert shown(table, at) == [(folded, "insert", 8)]

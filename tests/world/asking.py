@@ -59,7 +59,7 @@ def ask(subject: Subject, law: Law, histories: int, takes: Callable[[Statement],
             small = shrink(failure, _trial(subject, about), _SHRINK)
             assert small.history is not None
             trace = json.loads(small.history.to_json())
-            return Answer(law.rules, kept, "", small.message, _told(small.history), trace)
+            return Answer(law.rules, kept, "", small.message, _steps_in_words(small.history), trace)
     return Answer(law.rules, kept, "" if kept else refused)
 
 
@@ -78,7 +78,7 @@ def _trial(subject: Subject, about: Callable[[History], History]) -> Callable[[H
     return trial
 
 
-def _told(history: History) -> str:
+def _steps_in_words(history: History) -> str:
     """Return the steps in words. They do not say what executes them, as that is not Trinity."""
     lines = [f"{number:>3}  {in_words(step, history.shape)}" for number, step in enumerate(history.steps)]
     return "\n".join([history.shape.ddl("t"), *lines]).replace(" of Arrow data", "")

@@ -56,7 +56,7 @@ class RemoteExpression:
         if isinstance(tree, (exp.Query, exp.Alias, exp.Aliases, exp.Star, exp.DDL, exp.Command, exp.Tuple)):
             tree = None
         if not isinstance(tree, exp.Condition):
-            raise TrinityError("SYNTAX_ERROR", "It cannot be told to be one expression without Spark's own parser.")
+            raise TrinityError("SYNTAX_ERROR", "Only Spark's own parser can tell whether it is one expression.")
 
     def has_subquery(self) -> bool:
         """Return True when the expression may have a subquery."""

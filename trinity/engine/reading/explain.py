@@ -51,7 +51,7 @@ def in_words(plan: ReadPlan, executor: str | None = None) -> str:
         f"log: {_part(log, all_log)}, {_counted(len({f.commit for f in log}), 'commit')}",
     ]
     if splits.sidecar and log:
-        lines.append(f"sidecar: {_rows(splits.sidecar)} put aside by compaction")
+        lines.append(f"sidecar: {_rows(splits.sidecar)} moved there by compaction")
     if deleted:
         lines.append(f"deleted by position: {_counted(deleted, 'row')}, passed over as the files are read")
     if splits.native is not None:

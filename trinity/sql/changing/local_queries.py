@@ -114,12 +114,12 @@ class LocalQueries:
         def rows_of(query: exp.Expr) -> LocalRows:
             return self._rows(replace(statement, tree=query))
 
-        def hold(query: exp.Expr) -> str:
+        def keep_rows(query: exp.Expr) -> str:
             name = rows_name(len(self.rows_of))
             self.rows_of[name] = _read(rows_of(query))
             return name
 
-        rows = rows_seen(statement.tree, word, outer, lambda query: rows_of(query).names, hold)
+        rows = rows_seen(statement.tree, word, outer, lambda query: rows_of(query).names, keep_rows)
         text = rows.sql(dialect="spark")
         read = expression_or_none(f"({text})")
         if read is None or read.unnest() != rows:

@@ -106,7 +106,7 @@ def rows_seen(
     word: str,
     outer: OuterQuery,
     names_in: Callable[[exp.Select], Sequence[str]],
-    hold: Callable[[exp.Expr], str],
+    keep_rows: Callable[[exp.Expr], str],
 ) -> exp.Expr:
     """Run a subquery once, and return a query that selects from its rows those that the outer row sees.
 
@@ -115,16 +115,16 @@ def rows_seen(
         word: the keyword before it: EXISTS, IN, or another one where it is a value.
         outer: the columns of the outer query.
         names_in: returns the names of the columns of a query.
-        hold: runs a query, keeps its rows, and returns their name.
+        keep_rows: runs a query, keeps its rows, and returns their name.
 
     Raises:
         TrinityError: as a query.
         Refused: for a subquery that only Spark can run.
     """
 
-    def held(query: exp.Expr) -> str:
+    def subquery_rows(query: exp.Expr) -> str:
         try:
-            return hold(query)
+            return keep_rows(query)
         except TrinityError as error:
             if error.code == "COLUMN_NOT_FOUND" and any(outer.has(c.name) for c in query.find_all(exp.Column)):
                 raise Refused("a subquery names a column of the outer query") from None
@@ -141,11 +141,11 @@ def rows_seen(
         columns = {name.lower() for name in names_in(everything)}
         found = _correlated(tree, replace(outer, tables=tables, columns=columns), word)
     if found is None:
-        return _all_of(held(tree))
-    rows = found.rows_of(held(found.query))
+        return _all_of(subquery_rows(tree))
+    rows = found.rows_of(subquery_rows(found.query))
     if found.of_none is None:
         return rows
-    of_none = _all_of(held(found.of_none))
+    of_none = _all_of(subquery_rows(found.of_none))
     return exp.If(this=exp.Exists(this=rows), true=rows.copy().subquery(), false=of_none.subquery())
 
 

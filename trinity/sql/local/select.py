@@ -35,7 +35,7 @@ from trinity.sql.local.refusals import refuse_other_clauses
 from trinity.sql.local.relations import Pages, Relation, cast_to, filtered, limited, new_field, projected, union_all
 from trinity.sql.local.result_names import column_name
 from trinity.sql.local.rewrites import simpler
-from trinity.sql.local.subqueries import Subqueries, of_held_rows, own_nodes
+from trinity.sql.local.subqueries import Subqueries, of_subquery_rows, own_nodes
 from trinity.sql.local.values import one_row, value_rows
 from trinity.sql.local.windows import Windows, ordering
 
@@ -187,7 +187,7 @@ class _Select:
     queries: _Queries
     tree: exp.Select
     common: _Common
-    held: dict[str, SubqueryRows] = field(default_factory=dict)
+    subquery_rows: dict[str, SubqueryRows] = field(default_factory=dict)
 
     def rows(self) -> Relation:
         """Return the rows of a SELECT."""
@@ -220,10 +220,10 @@ class _Select:
         return _limited(self.tree, found)
 
     def _subqueries(self, source: Relation) -> Subqueries:
-        """Return the subqueries of expressions over ``source``; the rows of those that are used go into ``held``."""
+        """Return the subqueries of expressions over ``source``, which put their rows into ``subquery_rows``."""
         rows_of = partial(self.queries.query, common=self.common)
         names_in = partial(self.queries.names_in, common=self.common)
-        return Subqueries(rows_of, names_in, Scope(source.columns), self.held)
+        return Subqueries(rows_of, names_in, Scope(source.columns), self.subquery_rows)
 
     # -- FROM and WHERE ---------------------------------------------------------------------------------
 
@@ -396,10 +396,10 @@ class _Select:
         return found.query().over(f"SELECT {listed} FROM {{0}} ORDER BY {', '.join(keys)}{_limit(self.tree)}", shown)
 
     def _expression(self, tree: exp.Expr, scope: Scope) -> Compiled:
-        return or_refuse(compile_expression(tree, replace(scope, queries=self.held), self.queries.timezone))
+        return or_refuse(compile_expression(tree, replace(scope, queries=self.subquery_rows), self.queries.timezone))
 
     def _predicate(self, tree: exp.Expr, scope: Scope) -> Compiled:
-        return or_refuse(compile_predicate(tree, replace(scope, queries=self.held), self.queries.timezone))
+        return or_refuse(compile_predicate(tree, replace(scope, queries=self.subquery_rows), self.queries.timezone))
 
     def _simpler(self, tree: exp.Expr, source: Relation) -> exp.Expr:
         """Return an expression whose aggregate functions are those that DuckDB computes."""
@@ -491,7 +491,7 @@ class _Groups:
                 return _column(self._added(*self.by.grouping(node, fields)))
             if isinstance(node, exp.AggFunc) and not _over_window(node):
                 return _column(self._aggregate(node))
-            if isinstance(node, exp.Column) and of_held_rows(node):
+            if isinstance(node, exp.Column) and of_subquery_rows(node):
                 raise Refused("only Spark runs a correlated subquery beside groups")
             field = self.fields.get(self._text(node))
             return exp.column(field, quoted=True) if field is not None else node

@@ -20,26 +20,26 @@ def own_nodes(tree: exp.Expr) -> list[exp.Expr]:
     return list(tree.dfs(prune=lambda node: node is not tree and isinstance(node, exp.Query)))
 
 
-def of_held_rows(column: exp.Column) -> bool:
+def of_subquery_rows(column: exp.Column) -> bool:
     """Return whether a column is one of a subquery's rows, as :meth:`Subqueries.within` names them."""
     return column.text("table").startswith(HIDDEN_PREFIX)
 
 
 class Subqueries:
-    """The subqueries of one SELECT. The rows of each are put into ``held`` under a new name."""
+    """The subqueries of one SELECT. The rows of each are put into ``subquery_rows`` under a new name."""
 
     def __init__(
         self,
         rows_of: Callable[[exp.Expr], Relation],
         names_in: Callable[[exp.Expr], Sequence[str]],
         outer: Scope,
-        held: dict[str, SubqueryRows],
+        subquery_rows: dict[str, SubqueryRows],
     ) -> None:
-        self.held = held
+        self.subquery_rows = subquery_rows
         self._rows_of, self._names_in, self._outer = rows_of, names_in, outer
 
     def within(self, tree: exp.Expr) -> exp.Expr:
-        """Return an expression whose subqueries are replaced by queries over rows in ``held``.
+        """Return an expression whose subqueries are replaced by queries over rows in ``subquery_rows``.
 
         Raises:
             Refused: for a subquery that only Spark runs.
@@ -56,17 +56,17 @@ class Subqueries:
 
     def _rows_seen(self, query: exp.Expr, word: str) -> exp.Expr:
         outer = OuterQuery(self._named, lambda name: self._outer.has("", name))
-        return rows_seen(query.unnest(), word, outer, self._names_in, self._hold)
+        return rows_seen(query.unnest(), word, outer, self._names_in, self._keep_rows)
 
-    def _hold(self, query: exp.Expr) -> str:
+    def _keep_rows(self, query: exp.Expr) -> str:
         """Keep the rows of a query, and return their name."""
         relation = self._rows_of(query)
         names = [column.name for column in relation.columns]
         schema = pa.schema([(name, field.type) for name, field in zip(names, relation.schema, strict=True)])
         if pa.null() in schema.types:
             raise Refused("only Spark runs a subquery of NULLs without type")
-        name = rows_name(len(self.held))
-        self.held[name] = SubqueryRows(schema, cache(lambda: reader_with_names(relation, names).read_all()))
+        name = rows_name(len(self.subquery_rows))
+        self.subquery_rows[name] = SubqueryRows(schema, cache(lambda: reader_with_names(relation, names).read_all()))
         return name
 
     def _named(self, parts: Sequence[str]) -> tuple[int, exp.Expr]:

@@ -29,7 +29,7 @@ from trinity.syntax.quoting import quoted, text_literal
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_GIVEN: Final = "_trinity_held_"
+_GIVEN: Final = "_trinity_given_"
 
 
 def analyse_checks(spark: SparkSession, definition: TableDefinition) -> None:
