@@ -183,7 +183,7 @@ def merge_spec(definition: TableDefinition) -> MergeSpec:
 
 
 @dataclass(frozen=True)
-class _Options:
+class _Properties:
     """The properties of a table, with checked access to columns that they name."""
 
     definition: TableDefinition
@@ -213,7 +213,7 @@ class _Options:
         return names
 
 
-class _Parser(_Options):
+class _Parser(_Properties):
     def parse(self) -> MergeSpec:
         engine = self.engine()
         key = self.key()
@@ -365,7 +365,7 @@ _ON_GROUP: Final = "partial-update.remove-record-on-sequence-group"
 
 
 @dataclass(frozen=True)
-class _FieldOptions:
+class _FieldProperties:
     """The result of :class:`_FieldsParser`; its attributes are those of :class:`MergeSpec`."""
 
     groups: tuple[SequenceGroup, ...] = ()
@@ -375,7 +375,7 @@ class _FieldOptions:
 
 
 @dataclass(frozen=True)
-class _FieldsParser(_Options):
+class _FieldsParser(_Properties):
     """A parser of one table's properties of columns, ``fields.*``, and of those that remove rows."""
 
     engine: MergeEngine
@@ -384,7 +384,7 @@ class _FieldsParser(_Options):
     row_kind: str | None
     ignore_delete: bool
 
-    def parse(self) -> _FieldOptions:
+    def parse(self) -> _FieldProperties:
         """Parse and check the properties.
 
         Raises:
@@ -399,7 +399,7 @@ class _FieldsParser(_Options):
                 if others:
                     raise self.refuse(f"'fields.{columns}.{option}' names several columns; give it for each of them.")
                 by_field.setdefault(name, {})[option] = value
-        found = _FieldOptions(
+        found = _FieldProperties(
             groups, self._functions(groups, by_field), self._remove_on_delete(), self._remove_on_group(groups)
         )
         self._check_removal(found)
@@ -531,7 +531,7 @@ class _FieldsParser(_Options):
                 raise self.refuse(f"'{_ON_GROUP}' = '{text}': '{name}' is no sequence column of a group.")
         return tuple(g for g in groups if set(names) & set(g.sequence))
 
-    def _check_removal(self, found: _FieldOptions) -> None:
+    def _check_removal(self, found: _FieldProperties) -> None:
         on_delete = f"{self.engine.value}.remove-record-on-delete"
         for key, given in ((on_delete, found.remove_on_delete), (_ON_GROUP, bool(found.remove_on_group))):
             if given and self.ignore_delete:
