@@ -116,7 +116,7 @@ def rest_catalog(rest_catalog_jars: Path, object_server: ObjectServer) -> Iterat
 
 @pytest.fixture
 def vending(rest_catalog: str, object_server: ObjectServer) -> Iterator[Vending]:
-    """Yield a REST catalog without tables that hands out keys."""
+    """Yield a REST catalog without tables that hands out credentials."""
     from tests.support.vending import running_vending  # as below
 
     with running_vending(rest_catalog, object_server) as found:

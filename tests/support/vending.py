@@ -1,6 +1,6 @@
-"""A REST catalog that hands out keys: Iceberg's own server, behind a proxy that adds the keys of an STS to its answers.
+"""A REST catalog that vends credentials: Iceberg's own server, behind a proxy that adds those of an STS to its answers.
 
-The keys are the object server's: temporary ones with a session token, which open the place of one table only.
+The credentials are the object server's: temporary ones with a session token, for the place of one table only.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _ENDPOINT: Final = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/crede
 
 @dataclass
 class Vending:
-    """An Iceberg REST catalog that hands out temporary keys.
+    """An Iceberg REST catalog that hands out temporary credentials.
 
     Attributes:
         store: the object store.
         address: the catalog's address.
-        listed: True where keys are listed by prefix, False where they are in the table's configuration.
-        asked_alone: whether keys have an endpoint of their own.
-        left_ms: the lifetime that the catalog announces for keys; None for no announcement.
-        handed: the keys that were handed out, the oldest first: access key id, secret and token.
+        listed: True where credentials are listed by prefix, False where they are in the table's configuration.
+        asked_alone: whether credentials have an endpoint of their own.
+        left_ms: the lifetime that the catalog announces for credentials; None for no announcement.
+        handed: the credentials that were handed out, the oldest first: access key id, secret and token.
         refused: the access key ids that the store no longer accepts.
         broken: whether the catalog refuses every request.
-        instead: a configuration of tables that has no keys, used instead of one with keys.
-        ways: the ways in which keys were requested.
+        instead: a configuration of tables that has no credentials, used instead of one that has.
+        ways: the ways in which credentials were requested.
     """
 
     store: ObjectServer = field(repr=False)
@@ -53,7 +53,7 @@ class Vending:
     _places: dict[str, str] = field(default_factory=dict)
 
     def settings(self, place: str, **options: Any) -> dict[str, Any]:
-        """Return the settings of a catalog without any key of its own."""
+        """Return the settings of a catalog without any credential of its own."""
         known = {name: self.store.options[name] for name in ("endpoint", "region", "allow_http")}
         return {
             "connector": "iceberg",
@@ -67,26 +67,27 @@ class Vending:
     @property
     def secrets(self) -> list[str]:
         """The secrets and tokens that must not appear in any output."""
-        return [keys[name] for keys in self.handed for name in ("SecretAccessKey", "SessionToken")]
+        return [credential[name] for credential in self.handed for name in ("SecretAccessKey", "SessionToken")]
 
     @contextlib.contextmanager
     def refusing(self, at: int = 0, *, all_of_them: bool = False) -> Iterator[list[Request]]:
-        """Let the store refuse, from one of their requests on, the keys that were handed out by then. Yield the refused
-        requests.
+        """Let the store refuse, from one of their requests on, the credentials that were handed out by then.
+
+        Yield the refused requests.
 
         Args:
             at: the number of that request, from 0.
-            all_of_them: whether keys that are handed out later are refused, too.
+            all_of_them: whether credentials that are handed out later are refused, too.
         """
         config: list[Request] = []
         seen: list[Request] = []
 
         def refuses(request: Request, ask: Any) -> Answer | None:
-            if key_of(request) not in {keys["AccessKeyId"] for keys in self.handed}:
+            if key_of(request) not in {credential["AccessKeyId"] for credential in self.handed}:
                 return None
             seen.append(request)
             if all_of_them or len(seen) == at + 1:
-                self.refused |= {keys["AccessKeyId"] for keys in self.handed}
+                self.refused |= {credential["AccessKeyId"] for credential in self.handed}
             if key_of(request) not in self.refused:
                 return None
             config.append(request)
@@ -96,7 +97,7 @@ class Vending:
             yield config
 
     def answer(self, request: Request, ask: Any) -> Answer | None:
-        """Return the catalog's answer, with keys where they are requested."""
+        """Return the catalog's answer, with credentials where they are requested."""
         path = request.path.partition("?")[0]
         if self.broken:
             return _json({"error": {"message": "no", "type": "ForbiddenException", "code": 403}}, 403)
@@ -105,7 +106,7 @@ class Vending:
             place = self._places.get(path.removesuffix(_CREDENTIALS))
             if place is None:
                 return _json({"error": {"message": "no", "type": "NoSuchTableException", "code": 404}}, 404)
-            return _json({"storage-credentials": [{"prefix": place, "config": self._keys(place)}]})
+            return _json({"storage-credentials": [{"prefix": place, "config": self._credential(place)}]})
         wanted = request.headers.get("x-iceberg-access-delegation") == "vended-credentials"
         is_load = request.method in ("GET", "POST") and "/tables" in path and wanted
         if not is_load and not path.endswith("/config"):
@@ -129,24 +130,24 @@ class Vending:
         if self.instead is not None:
             found["config"] = {**found.get("config", {}), **self.instead}
         elif self.listed:
-            found["storage-credentials"] = [{"prefix": place, "config": self._keys(place)}]
+            found["storage-credentials"] = [{"prefix": place, "config": self._credential(place)}]
         else:
-            found["config"] = {**found.get("config", {}), **self._keys(place)}
+            found["config"] = {**found.get("config", {}), **self._credential(place)}
 
-    def _keys(self, place: str) -> dict[str, str]:
-        keys = keys_of(self.store, place)
-        self.handed.append(keys)
+    def _credential(self, place: str) -> dict[str, str]:
+        credential = credential_of(self.store, place)
+        self.handed.append(credential)
         config = {} if self.left_ms is None else {"s3.session-token-expires-at-ms": str(_now_ms() + self.left_ms)}
         return {
-            "s3.access-key-id": keys["AccessKeyId"],
-            "s3.secret-access-key": keys["SecretAccessKey"],
-            "s3.session-token": keys["SessionToken"],
+            "s3.access-key-id": credential["AccessKeyId"],
+            "s3.secret-access-key": credential["SecretAccessKey"],
+            "s3.session-token": credential["SessionToken"],
             **config,
         }
 
 
-def keys_of(store: ObjectServer, place: str) -> dict[str, str]:
-    """Get new temporary keys of a server for one place: an access key id, its secret, and a token."""
+def credential_of(store: ObjectServer, place: str) -> dict[str, str]:
+    """Get a new temporary credential of a server for one place: an access key id, its secret, and a token."""
     client = boto3.client(
         "sts",
         endpoint_url=store.options["endpoint"],

@@ -1,4 +1,4 @@
-"""Iceberg tables with temporary keys from their REST catalog, each for the place of one table."""
+"""Iceberg tables with temporary credentials from their REST catalog, each for the place of one table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.full  # the server is Java's
 
 
 @pytest.fixture(autouse=True)
-def no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_other_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
 
@@ -55,8 +55,8 @@ def test_a_table_is_made_written_and_dropped(
     assert objects(object_server, place) == []
 
 
-def test_keys_are_for_one_tables_place(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
-    """The store allows nothing outside of it; the table beside has keys of its own."""
+def test_credentials_are_for_one_tables_place(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
+    """The store allows nothing outside of it; the table beside has credentials of its own."""
     first, second = with_two_more(s3.create_table("a", COLUMNS)), with_two_more(s3.create_table("b", COLUMNS))
     with_two_more(first)
     assert (len(stored(object_server, first)), len(stored(object_server, second))) == (4, 2)
@@ -65,12 +65,12 @@ def test_keys_are_for_one_tables_place(s3: Session, vending: Vending, object_ser
 
 
 def used(requests: list[Request]) -> set[str]:
-    """Return the temporary keys that signed the requests. The catalog's own keys are left out."""
+    """Return the temporary access keys that signed the requests. The catalog's own are left out."""
     return {key_of(request) for request in requests if key_of(request).startswith("ASIA")}
 
 
-def test_keys_are_used_while_they_hold(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
-    """Each load of the table hands out new keys; clients with older keys continue."""
+def test_credentials_are_used_while_they_hold(s3: Session, vending: Vending, object_server: ObjectServer) -> None:
+    """Each load of the table hands out new credentials; clients with older ones continue."""
     table = with_two_more(s3.create_table("t", COLUMNS))
     given = len(vending.handed)
     with object_server.proxy.counting() as requests:
@@ -81,7 +81,7 @@ def test_keys_are_used_while_they_hold(s3: Session, vending: Vending, object_ser
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "with the table"])
-def test_keys_that_end_are_renewed(
+def test_credentials_that_end_are_renewed(
     vending: Vending, object_server: ObjectServer, place: str, caplog: pytest.LogCaptureFixture, alone: bool
 ) -> None:
     vending.asked_alone, vending.left_ms = alone, 0
@@ -99,10 +99,10 @@ def test_keys_that_end_are_renewed(
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "with the table"])
-def test_keys_that_are_refused_in_the_middle_are_renewed_once(
+def test_credentials_that_are_refused_in_the_middle_are_renewed_once(
     vending: Vending, object_server: ObjectServer, place: str, alone: bool
 ) -> None:
-    """At one request of an append after the other, the store refuses all keys handed out until then."""
+    """At one request of an append after the other, the store refuses all credentials handed out until then."""
     vending.asked_alone = alone
     with trinity.connect(catalogs={"lake": vending.settings(place)}) as session:
         table = session.create_table("t", COLUMNS)
@@ -116,7 +116,7 @@ def test_keys_that_are_refused_in_the_middle_are_renewed_once(
         table.vacuum("0 seconds")
 
 
-def test_keys_that_the_store_goes_on_to_refuse(s3: Session, vending: Vending) -> None:
+def test_credentials_that_the_store_goes_on_to_refuse(s3: Session, vending: Vending) -> None:
     table = with_two_more(s3.create_table("t", COLUMNS))
     version = table.splits().version
     with vending.refusing(all_of_them=True):
@@ -130,7 +130,9 @@ def test_keys_that_the_store_goes_on_to_refuse(s3: Session, vending: Vending) ->
 @pytest.mark.parametrize(
     ("config", "code"), [({}, "PERMISSION_DENIED"), ({"s3.remote-signing-enabled": "true"}, "NOT_SUPPORTED")]
 )
-def test_a_catalog_that_hands_out_no_keys(s3: Session, vending: Vending, config: dict[str, str], code: str) -> None:
+def test_a_catalog_that_hands_out_no_credentials(
+    s3: Session, vending: Vending, config: dict[str, str], code: str
+) -> None:
     table = with_two_more(s3.create_table("t", COLUMNS))
     vending.instead = config
     for call in (table.splits, lambda: s3.create_table("u", COLUMNS)):
@@ -138,7 +140,7 @@ def test_a_catalog_that_hands_out_no_keys(s3: Session, vending: Vending, config:
         assert "'lake' hands out no keys for table 'default." in message
 
 
-def test_keys_stand_nowhere(s3: Session, vending: Vending, object_server: ObjectServer, place: str) -> None:
+def test_credentials_stand_nowhere(s3: Session, vending: Vending, object_server: ObjectServer, place: str) -> None:
     table = with_two_more(s3.create_table("t", COLUMNS))
     lake = s3.connector("lake")
     shown = [repr(lake), repr(vars(lake)), repr(table), repr(table.handle), repr(table.splits())]
@@ -150,7 +152,7 @@ def test_keys_stand_nowhere(s3: Session, vending: Vending, object_server: Object
 
 
 def test_a_catalog_that_chooses_the_place(rest_catalog_jars: Path, object_server: ObjectServer, place: str) -> None:
-    """The warehouse is a name, as in most catalogs that hand out keys."""
+    """The warehouse is a name, as in most catalogs that hand out credentials."""
     from tests.support.vending import running_vending  # as in conftest.py
 
     with (

@@ -1,4 +1,4 @@
-"""Temporary keys for a place in a bucket, at the storage seam: which key is used where, and until when."""
+"""Temporary credentials for a place in a bucket, at the storage seam: which one is used where, and until when."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GONE = 1
 
 @dataclass(eq=False)
 class Giver:
-    """A catalog that hands out keys for a place."""
+    """A catalog that hands out credentials for a place."""
 
     server: ObjectServer = field(repr=False)
     place: str
@@ -36,28 +36,28 @@ class Giver:
     silent: bool = False
 
     def credentials(self) -> Sequence[Credential]:
-        from tests.support.vending import keys_of
+        from tests.support.vending import credential_of
 
         if self.silent:
             raise TrinityError("FILESYSTEM_ERROR", "Nobody answers.")
-        keys = keys_of(self.server, self.place)
+        credential = credential_of(self.server, self.place)
         named = {
             "access_key_id": "AccessKeyId",
             "secret_access_key": "SecretAccessKey",
             "session_token": "SessionToken",
         }
-        options = {**self.server.options, **{option: keys[name] for option, name in named.items()}}
+        options = {**self.server.options, **{option: credential[name] for option, name in named.items()}}
         self.given.append(Credential(self.place, S3Options.of(options), self.expires_ms))
         return self.given[-1:]
 
     def hands_out(self, location: str | None = None) -> ObjectStore:
-        """Return the store of a place whose keys are handed out."""
+        """Return the store of a place whose credentials are handed out."""
         grant(Location.of(location or self.place), self.credentials(), self)
         return ObjectStore(location or self.place)
 
 
 @pytest.fixture(autouse=True)
-def no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_other_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
 
@@ -67,12 +67,12 @@ def giver(object_server: ObjectServer, place: str) -> Giver:
     return Giver(object_server, f"{place}/t")
 
 
-def keys(requests: Sequence[Request]) -> list[str]:
-    """Return the temporary keys that signed the requests. The server's first key, which hands them out, is left out."""
+def access_keys(requests: Sequence[Request]) -> list[str]:
+    """Return the temporary access keys that signed the requests, without the server's first one, which issues them."""
     return [key for request in requests if (key := key_of(request)).startswith("ASIA")]
 
 
-def test_a_key_is_for_its_place_alone(giver: Giver, object_server: ObjectServer) -> None:
+def test_a_credential_is_for_its_place_alone(giver: Giver, object_server: ObjectServer) -> None:
     store = giver.hands_out()
     neighbour = Giver(object_server, f"{giver.place}-beside").hands_out()
     for one in (store, neighbour):
@@ -89,10 +89,10 @@ def test_the_longest_beginning_counts(giver: Giver, object_server: ObjectServer)
     with object_server.proxy.counting() as requests:
         ObjectStore(f"{giver.place}/data").put("a", b"1")
         ObjectStore(giver.place).put("b", b"1")
-    assert keys(requests) == [both[1].options.access_key_id, both[0].options.access_key_id]
+    assert access_keys(requests) == [both[1].options.access_key_id, both[0].options.access_key_id]
 
 
-def test_a_key_that_holds_is_used_until_it_is_refused(giver: Giver, object_server: ObjectServer) -> None:
+def test_a_credential_that_holds_is_used_until_it_is_refused(giver: Giver, object_server: ObjectServer) -> None:
     store = giver.hands_out()
     store.put("a", b"1")
     giver.hands_out()
@@ -107,12 +107,12 @@ def test_a_key_that_holds_is_used_until_it_is_refused(giver: Giver, object_serve
             assert store.get("b") == b"2"
             assert store.get("a") == b"1"
     new = giver.given[-1].options.access_key_id
-    assert keys(requests) == [old, old, new, new]
+    assert access_keys(requests) == [old, old, new, new]
     assert len(giver.given) == 3
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_a_key_that_ends_is_renewed_before(giver: Giver, silent: bool) -> None:
+def test_a_credential_that_ends_is_renewed_before(giver: Giver, silent: bool) -> None:
     giver.expires_ms = _GONE
     store = giver.hands_out()
     giver.silent = silent
@@ -125,15 +125,15 @@ def test_a_key_that_ends_is_renewed_before(giver: Giver, silent: bool) -> None:
     assert len(giver.given) == 2
 
 
-def test_others_hand_out_other_keys_at_once(giver: Giver, object_server: ObjectServer) -> None:
+def test_others_hand_out_other_credentials_at_once(giver: Giver, object_server: ObjectServer) -> None:
     giver.hands_out()
     other = Giver(object_server, giver.place)
     with object_server.proxy.counting() as requests:
         other.hands_out().put("a", b"1")
-    assert keys(requests)[-1] == other.given[0].options.access_key_id
+    assert access_keys(requests)[-1] == other.given[0].options.access_key_id
 
 
-def test_files_are_opened_by_newer_keys(giver: Giver, object_server: ObjectServer) -> None:
+def test_files_are_opened_by_newer_credentials(giver: Giver, object_server: ObjectServer) -> None:
     store = giver.hands_out()
     path = store.path("a.parquet")
     pq.write_table(pa.table({"k": [1]}), store.location.join("a.parquet").for_arrow, filesystem=store.filesystem)
@@ -147,7 +147,7 @@ def test_files_are_opened_by_newer_keys(giver: Giver, object_server: ObjectServe
 
 
 def test_what_a_worker_is_told(giver: Giver, monkeypatch: pytest.MonkeyPatch, object_server: ObjectServer) -> None:
-    """A worker has only the keys that it is sent, which open one place."""
+    """A worker has only the credentials that it is sent, which open one place."""
     store = giver.hands_out()
     store.put("a", b"1")
     text = to_learn(store.location.join("a"))
@@ -156,5 +156,5 @@ def test_what_a_worker_is_told(giver: Giver, monkeypatch: pytest.MonkeyPatch, ob
     with object_server.proxy.counting() as requests:
         learn_options(text)
         assert ObjectStore(giver.place).get("a") == b"1"
-    assert keys(requests) == [giver.given[0].options.access_key_id]
+    assert access_keys(requests) == [giver.given[0].options.access_key_id]
     assert str(giver.given[0].options.access_key_id) in text

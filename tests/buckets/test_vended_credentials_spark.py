@@ -1,4 +1,4 @@
-"""Iceberg tables with temporary keys from their REST catalog, through Spark: S3A has different keys for each table."""
+"""Iceberg tables with temporary credentials from their REST catalog, through Spark: S3A has others for each table."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_table_is_merged_changed_compacted_and_vacuumed(
 
 
 def test_two_tables_of_a_bucket_are_read_at_once(s3: Session, vending: Vending) -> None:
-    """The key of one table does not open the other."""
+    """The credential of one table does not open the other."""
     for name in ("t", "u"):
         s3.sql(f"CREATE TABLE {name} {KEYED}")
         s3.table(name).upsert(pa.table({"k": pa.array([1, 2], pa.int32()), "v": [name, name]}))
@@ -69,7 +69,7 @@ def test_two_tables_of_a_bucket_are_read_at_once(s3: Session, vending: Vending) 
     assert query(s3, ROWS) == [(1, "t"), (2, "t"), (11, "u"), (12, "u")]
 
 
-def test_spark_shows_no_key(s3: Session, vending: Vending, tmp_path: Path) -> None:
+def test_spark_shows_no_credential(s3: Session, vending: Vending, tmp_path: Path) -> None:
     s3.sql(f"CREATE TABLE t {KEYED}")
     s3.sql(f"CREATE TABLE copy {KEYED}")
     s3.table("t").upsert(s3.spark.sql("SELECT 1 AS k, 'a' AS v"))
@@ -97,7 +97,7 @@ def test_spark_shows_no_key(s3: Session, vending: Vending, tmp_path: Path) -> No
 
 
 def test_tables_that_others_made_are_read_and_written(s3: Session, vending: Vending, place: str) -> None:
-    """PyIceberg makes the tables with keys of the same catalog; one query reads two of them."""
+    """PyIceberg makes the tables with credentials of the same catalog; one query reads two of them."""
     own = {
         "uri": vending.address,
         **{f"s3.{name}": str(vending.store.options[name]) for name in ("endpoint", "region")},
