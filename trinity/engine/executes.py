@@ -116,7 +116,10 @@ def runs_alone(session: Host) -> bool:
 
 
 def works_in_process(session: Host, *, arrow: bool = False) -> bool:
-    """Return True when work runs in this process, without Spark or by a Spark within it. ``arrow`` as for `execute`."""
+    """Return True when work runs in this process, without Spark or by a Spark within it.
+
+    ``arrow`` is as for :func:`execute`.
+    """
     if isinstance(who_executes(session, arrow=arrow), ThisProcess):
         return True
     from trinity.spark.remote import runs_in_process
@@ -125,7 +128,9 @@ def works_in_process(session: Host, *, arrow: bool = False) -> bool:
 
 
 def refuse_alone(session: Host, what: str, why_not: Callable[[], NotLocal | None]) -> None:
-    """Refuse work before it begins, in a session without Spark that cannot execute it. Arguments as :func:`execute`.
+    """Refuse work before it begins, in a session without Spark that cannot execute it.
+
+    ``what`` is as for :func:`execute`. ``why_not`` returns why this process cannot execute the work, or None.
 
     Raises:
         TrinityError: NOT_SUPPORTED with the reason.

@@ -128,7 +128,9 @@ def stored_row_groups(
     wanted: Callable[[pq.FileMetaData], Sequence[int]],
     rows_wanted: Callable[[pa.Schema, PagedGroup, int], np.ndarray | None] | None = None,
 ) -> Iterator[tuple[np.ndarray | slice, pa.RecordBatch]]:
-    """Yield pages of some row groups of a data file, each with the positions of its rows. Raises as stored_pages.
+    """Yield pages of some row groups of a data file, each with the positions of its rows.
+
+    Raises as :func:`stored_pages`.
 
     Args:
         path: the file.

@@ -161,10 +161,10 @@ class VersionAttempt(TableAttempt[TableVersion]):
 
     @abstractmethod
     def commit_version(self, version: TableVersion) -> None:
-        """Make the next version readable, whole or not at all (L6). Raises what ``put`` raises."""
+        """Make the next version readable, whole or not at all (L6). Raises as :meth:`~trinity.storage.Attempt.put`."""
 
     def put_version(self, version: TableVersion) -> int:
-        """Commit the next version and return its number. Raises what ``put`` raises."""
+        """Commit the next version and return its number. Raises as :meth:`~trinity.storage.Attempt.put`."""
         self.commit_version(version)
         return version.number
 

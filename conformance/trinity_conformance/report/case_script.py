@@ -141,7 +141,9 @@ def _probe(name: str) -> str:
 
 
 def case_script(case: Case, connector: str, title: str, options: Mapping[str, str] | None = None) -> str:
-    """Return a program that ends with an error where the case finds something. Arguments as for a history.
+    """Return a program that ends with an error where the case finds something.
+
+    Arguments as for :func:`~trinity_conformance.report.script.script`, with a case in place of the history.
 
     Raises:
         ValueError: this version of the suite has no such case.

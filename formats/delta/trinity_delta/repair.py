@@ -66,7 +66,7 @@ def _put_back(snapshots: Snapshots, table: TableHandle, *, dry_run: bool) -> Com
 
 
 def _definition(snapshots: Snapshots, table: TableHandle, state: State, refusal: TrinityError) -> Mapping[str, str]:
-    """Return the settings with the definition from the newest version that has it. Raises the refusal without one."""
+    """Return the settings with the definition from the newest version that has it. Raises ``refusal`` without one."""
     for version in range(state.version - 1, state.oldest - 1, -1):
         before = snapshots.state(replace(table, version=version)).metadata
         if before["id"] != state.metadata["id"] or not is_own([{"metaData": before}]):

@@ -89,7 +89,7 @@ class FeedPlan:
 
 
 def part_between(target: Target, start: Bound, end: Bound | None) -> tuple[Interval, SplitSource]:
-    """Return the commits between two bounds, and the version that the last of them made. Raises as `interval`."""
+    """Return the commits between two bounds, and the version after them. Raises as :func:`interval`."""
     part = interval(target, target.connector.metadata.history(target.handle), start, end)
     last = part.entries[-1] if part.entries else part.before
     return part, target.splits(last.version if last else None)

@@ -33,7 +33,8 @@ def store_changes(
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for a version that cannot be read, or whose predecessor cannot, unless its
-            changes are on disk; NOT_SUPPORTED for an external table without a folder; errors of writing files.
+            changes are on disk; NOT_SUPPORTED for an external table without a folder; FILESYSTEM_ERROR or
+            PERMISSION_DENIED for files that cannot be written.
     """
     indexes = {entry.version: number for number, entry in enumerate(history)}
     if unknown := [version for version in versions if version not in indexes]:

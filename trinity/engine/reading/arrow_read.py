@@ -33,7 +33,7 @@ def arrow_reader(
     where: str | None = None,
     limit: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Return the merged rows of a version as a stream, for :meth:`trinity.Table.to_reader`. Raises as that does."""
+    """Return the merged rows of a version as a stream. Raises as :meth:`trinity.Table.to_reader`."""
 
     def stream(schema: pa.Schema, pages: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(schema, translated(pages))  # pages may fail after the call
@@ -48,7 +48,7 @@ def arrow_table(
     where: str | None,
     limit: int | None,
 ) -> pa.Table:
-    """Return the merged rows of a version, for :meth:`trinity.Table.to_arrow`. Raises as that does.
+    """Return the merged rows of a version. Raises as :meth:`trinity.Table.to_arrow`.
 
     If a file turns out to have values that only Spark converts, Spark reads all rows.
     """

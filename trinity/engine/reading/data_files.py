@@ -100,5 +100,8 @@ def located_pages(
 
 
 def live_pages(file: DataFile, storage: pa.Schema, group: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file, or of a row group, that are not deleted by position. Raises as `located_pages`."""
+    """Yield the rows of a file, or of one of its row groups, that are not deleted by position.
+
+    Raises as :func:`located_pages`.
+    """
     return (page for page, _ in located_pages(file, storage, group))

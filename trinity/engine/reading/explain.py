@@ -12,7 +12,7 @@ from trinity.target import Host
 
 
 def explained_read(session: Host, splits: SplitSource, where: str | None) -> str:
-    """Return the plan of a merged read in words, for :meth:`trinity.Table.explain`. Raises as that does."""
+    """Return the plan of a merged read in words. Raises as :meth:`trinity.Table.explain`."""
     plan = session_plan(session, splits, where)
     if where is not None:
         execute(

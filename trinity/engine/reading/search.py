@@ -127,13 +127,14 @@ class Search:
         """Search some files, and return fragments, which :func:`decode_bitmaps` reads.
 
         Raises:
-            TrinityError: BAD_DATA naming a file that cannot be read.
+            TrinityError: BAD_DATA naming a file that cannot be read, or a key whose winner depends on an unknown
+                order of arrival.
         """
         wanted = [number for page in pages for number in page.column(0).to_pylist()]
         return self.found(self.folded(len(wanted)), wanted)
 
     def folded(self, files: int, read: Read = read_columns) -> FoldedLog:
-        """Fold the log, for a search of ``files`` base files. Raises BAD_DATA for a file that cannot be read."""
+        """Fold the log, for a search of ``files`` base files. Raises as :meth:`__call__`."""
         log = self._log(read)
         keys, won = winners(self.spec, taking_part(self.spec, log))
         if self.arrival is not None:
@@ -274,7 +275,12 @@ def _fragments(found: Sequence[_RowPositions], files: Sequence[SearchedFile]) ->
 
 
 def search_in_process(search: Search, threads: int) -> list[bytes]:
-    """Return all fragments of a search, which folds the log once in this process. Raises as the search does."""
+    """Return all fragments of a search, which folds the log once in this process.
+
+    Raises:
+        TrinityError: BAD_DATA naming a file that cannot be read, or a key whose winner depends on an unknown
+            order of arrival.
+    """
     read = kept_columns if search.files_stay else read_columns
     folded = search.folded(len(search.base), read)
     with ThreadPoolExecutor(max(1, min(threads, len(search.base) + 1))) as pool:

@@ -59,7 +59,7 @@ class StoredForm:
 
     @classmethod
     def of(cls, table: Target, definition: TableDefinition, storage: pa.Schema) -> StoredForm:
-        """Return the form of a table's rows, or of some columns of them. Arguments as the attributes."""
+        """Return the form of a table's rows. ``storage`` may have some of their columns only."""
         return cls(table.name, definition, storage, lambda: table.session.timezone)
 
 

@@ -72,7 +72,8 @@ class LocalQueries:
         """Run the query of the source.
 
         Raises:
-            TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
+            TrinityError: the errors of :meth:`trinity.Session.sql` for a query; INVALID_ARGUMENTS when the target
+                has the same alias.
             Refused: for a query that only Spark can run.
         """
         whole = self._within_common(statement.text, statement.dialect) if self._common else statement.to_spark()
@@ -103,7 +104,7 @@ class LocalQueries:
         """Run a subquery for all outer rows; return the text of a query that selects the rows that an outer row sees.
 
         Raises:
-            TrinityError: as a query.
+            TrinityError: the errors of :meth:`trinity.Session.sql` for a query.
             Refused: for a subquery that only Spark can run.
         """
         statement = self._within_common(piece.text, piece.dialect)

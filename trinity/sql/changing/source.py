@@ -46,7 +46,8 @@ def read_source(reads: Reads, statement: Statement, target_alias: str) -> MergeS
     """Run ``SELECT * FROM`` the source in Spark, under an alias that differs from the target's.
 
     Raises:
-        TrinityError: as a query; INVALID_ARGUMENTS when the target has the same alias.
+        TrinityError: the errors of :meth:`trinity.Session.sql` for a query; INVALID_ARGUMENTS when the target has
+            the same alias.
     """
     references = reads.references(statement)
     text = apply_edits(statement.text, reads.edits(statement, references))

@@ -118,7 +118,7 @@ def rows_seen(
         keep_rows: runs a query, keeps its rows, and returns their name.
 
     Raises:
-        TrinityError: as a query.
+        TrinityError: the errors of :meth:`trinity.Session.sql` for a query.
         Refused: for a subquery that only Spark can run.
     """
 

@@ -43,7 +43,7 @@ class Subqueries:
 
         Raises:
             Refused: for a subquery that only Spark runs.
-            TrinityError: as a query.
+            TrinityError: the errors of :meth:`trinity.Session.sql` for a query.
         """
         return tree.copy().transform(self._replaced) if tree.find(exp.Query) else tree
 

@@ -15,7 +15,10 @@ from trinity.target import Target
 
 
 def written_by_spark(plan: FeedPlan, folder: str, written: TableDefinition) -> Written:
-    """Compute and write the changes of versions that have the same columns, by one job. Raises as ``store_changes``."""
+    """Compute and write the changes of versions that have the same columns, by one job.
+
+    Raises as :func:`~trinity.engine.feed.stored_changes.store_changes`.
+    """
     from trinity.calls import spark_errors
 
     spark = plan.target.session.spark
@@ -27,6 +30,10 @@ def written_by_spark(plan: FeedPlan, folder: str, written: TableDefinition) -> W
 
 
 def write_files(target: Target, folder: str, written: TableDefinition, rows: DataFrame) -> list[DataFile]:
-    """Write rows into a folder, one file or several per Spark task. Raises errors of writing files."""
+    """Write rows into a folder, one file or several per Spark task.
+
+    Raises:
+        TrinityError: FILESYSTEM_ERROR or PERMISSION_DENIED for files that cannot be written.
+    """
     task = writing(target, folder, written, arrow_schema(rows.schema))
     return from_fragments(run_on_spark(task, rows))

@@ -72,7 +72,7 @@ class LocalExecutor:
 
 
 def _search(search: Search, _table: str) -> list[bytes]:
-    """Return the fragments of a search. Raises as the search does."""
+    """Return the fragments of a search. Raises as :func:`search_in_process`."""
     return search_in_process(search, pa.cpu_count())
 
 
