@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
 _BOUND: Final = 1 << 62
 _VERSIONS: Final = 1 << 42
-"""Smallest version for whose commit no digits fit into the number. A folder's versions, times in ms, are below it."""
+"""Smallest version that leaves no bits of the number for digits of its commit.
+
+The versions of a table in a folder, which are times in ms, are below it.
+"""
 _DIGITS: Final = 5
 _BITS: Final = 4 * _DIGITS
-"""Bits of the commit's digits: of a million commits that reuse another commit's version, one goes unnoticed."""
+"""Bits of the commit's digits. A commit that has the version of a lost one is taken for it in one case of a million."""
 
 
 def number_of(position: ReaderPosition) -> int:

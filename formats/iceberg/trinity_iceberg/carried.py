@@ -242,9 +242,9 @@ def _records(metadata: TableMetadata) -> list[dict[str, str]]:
 
 
 def _still_needed(metadata: TableMetadata) -> dict[str, str]:
-    """Return the record with which the oldest snapshots are read, if other engines made them; else nothing.
+    """Return the record that reads of the oldest snapshots need if other engines made these; else an empty one.
 
-    No unexpired snapshot of Trinity's comes before them, from whose summary the facts could be read.
+    The summaries of other engines have no facts, and Trinity's last snapshot before them is expired.
     """
     oldest = next(iter(lineage(metadata)), None)
     if oldest is None or OPERATION in summary_of(oldest):

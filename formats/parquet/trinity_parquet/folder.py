@@ -391,7 +391,7 @@ _DIGITS: Final = {8: 10, 16: 10, 32: 10, 64: 20}
 
 
 def _both_decimals(*fields: pa.Field) -> list[pa.Field]:
-    """Return two fields; beside a decimal, an integer becomes one, too: Arrow would give it too few digits."""
+    """Return two fields, the integer as a decimal if the other is one: Arrow's own conversion has too few digits."""
     if not any(pa.types.is_decimal(f.type) for f in fields):
         return list(fields)
     return [

@@ -174,7 +174,10 @@ class History:
 
     @cached_property
     def _visible(self) -> np.ndarray:
-        """For each event, whether reads show it for its version: the last one; the first if no sequence is stored."""
+        """For each event, whether it is the one row that reads show of its version.
+
+        That is the version's last event, or its first if the target does not store the sequence.
+        """
         if self.plan.arguments.by_start:
             return self._opens
         ends = _begins(self.key[::-1])[::-1] | (self._next == np.arange(len(self.key)) + 1)

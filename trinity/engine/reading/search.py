@@ -53,7 +53,10 @@ class SomeKeys(Protocol):
     """Keys to which a search is limited."""
 
     def lookup(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions, ascending, of the rows that have one of the keys, and an array that searches ignore."""
+        """Return the positions, ascending, of the rows that have one of the keys.
+
+        The second array is of no use to a search: it numbers the keys of these rows.
+        """
         ...
 
 
@@ -78,7 +81,7 @@ class SearchedFile:
 
     @classmethod
     def of(cls, number: int, file: DataFile, *, bucketed: bool = False) -> SearchedFile:
-        """Return a file under a number, with its bucket if ``bucketed`` and it has one; runs have none."""
+        """Return a file under a number. Its bucket is noted only if ``bucketed``; runs have no bucket."""
         bucket = file.bucket.index if file.bucket and bucketed else None
         return cls(number, file.path, rows_in(file), FileArrival.of(file), file.deletes, bucket, file.partition)
 

@@ -180,7 +180,8 @@ class ColumnFold:
     ) -> pa.Table:
         """Return the rows that later rows may have to be folded with: late rows, or rows of invisible keys (E3).
 
-        Rows of the sidecar whose keys have a value out of range stay there: in the log the folded row would come first.
+        If a value of a key is out of range, the key's rows in the sidecar stay there. In the log they would be folded
+        after the key's folded row, although they came before it.
         """
         spec = self.spec
         stay = given.counted & unfit[given.fold_order.keys] & valid(given.values[SINCE])

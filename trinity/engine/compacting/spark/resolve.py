@@ -248,7 +248,10 @@ class _WholeRows(_Resolve):
 
 
 def _tokens(files: Sequence[DataFile]) -> tuple[str, dict[Any, DataFile]]:
-    """Return Spark SQL over a scan that identifies a row's file, by size or by name, and the files by its value."""
+    """Return Spark SQL of a value that identifies a scanned row's file, and the files by this value.
+
+    It is the file's size where all sizes differ, else its name.
+    """
     by_size = {f.size: f for f in files}
     if len(by_size) == len(files):  # a number, as a name would be copied for each row
         return "_metadata.file_size", by_size
