@@ -125,7 +125,7 @@ def _known(values: pa.Array) -> pa.Array:
 
 _FIRST: Final = dt.datetime(1, 1, 1)
 _LAST: Final = dt.datetime(9999, 12, 31)
-"""Exact in every unit; the bounds of the day itself become unknown as well."""
+"""Exact in every unit of time. Bounds within this last day become unknown as well."""
 
 
 def _whole(rows: Iterable[Mapping[str, Any]]) -> Iterator[Action]:

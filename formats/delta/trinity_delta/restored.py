@@ -114,7 +114,10 @@ def sets_domains(actions: Commit) -> bool:
 
 
 def _is_of_trinity(number: int, actions: Commit) -> bool:
-    """Return whether Trinity made a commit, by whichever classes; other engines may add a file again with its tags."""
+    """Return whether Trinity made a commit, by itself or through Delta's classes.
+
+    A tag proves it only if it names this commit: other engines may add a file of Trinity's again, with its tags.
+    """
     if is_of_trinity(actions):
         return True
     if any(a["domainMetadata"]["domain"] in DOMAINS for a in actions if "domainMetadata" in a):
@@ -125,8 +128,8 @@ def _is_of_trinity(number: int, actions: Commit) -> bool:
 def _restored_version(store: ObjectStore, table: str, number: int, actions: Commit) -> int:
     """Return the newest version before a RESTORE that has the files which it brought back.
 
-    A RESTORE to a time records it as the user wrote it, in an unknown time zone. So this walks back the log: a file
-    that a commit added or removed is one difference more, or one less, to the version before it.
+    A RESTORE to a time records it as the user wrote it, in an unknown time zone. So this walks back the log with the
+    set of files that differ, until none does: the files that a commit added or removed join the set or leave it.
     """
     differ = _differences_after(set(), actions)
     for version in range(number - 1, -1, -1):

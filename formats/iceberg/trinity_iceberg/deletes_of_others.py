@@ -55,7 +55,7 @@ class _EqualityDeletes:
 
 @dataclass(frozen=True)
 class _DeletesOfOthers(Deletes):
-    """The deleted rows of a data file. ``rows`` counts only delete files that are about no other data file.
+    """The deleted rows of a data file. ``rows`` leaves out delete files that may be about other data files too.
 
     Attributes:
         files: all its delete files, even those that only Iceberg's own reader applies.
@@ -217,7 +217,11 @@ def _in_vectors(path: str, name: str) -> np.ndarray:
 
 
 def _equal_rows(path: str, deletes: _EqualityDeletes) -> np.ndarray:
-    """Return the positions of a data file's rows that equal a deleted row; NULL equals NULL. Raises BAD_DATA."""
+    """Return the positions of a data file's rows that equal a row of the delete file; NULL equals NULL.
+
+    Raises:
+        TrinityError: BAD_DATA for a file of either kind that is missing or corrupt.
+    """
     with reporting_unreadable_file(path):
         rows = pa.Table.from_batches(stored_pages(path, deletes.in_data), deletes.in_data)
     gone = _rows.get((deletes.path, deletes.columns), lambda: _read(deletes.path, deletes.columns))

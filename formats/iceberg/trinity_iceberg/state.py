@@ -80,7 +80,7 @@ class State:
         return found
 
     def check_readable(self, table: TableHandle) -> None:
-        """Refuse an external table whose commits have no order, and a rolled-back one as :func:`check_not_before`."""
+        """Refuse an external table whose commits have no order, and an own one as :func:`check_not_before`."""
         if self.definition.external:
             check_readable(table, self.metadata)
         elif self.snapshot is self.metadata.current_snapshot():

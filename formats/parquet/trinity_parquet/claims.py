@@ -39,8 +39,8 @@ _ABANDONED_MS: Final = 7 * 24 * 3600 * 1000
 class Stage(Enum):
     """The stage of a claim. Stages only advance, from one to the next."""
 
-    MOVING = "some files are still staged: none is in sight"
-    REMOVING = "the files have moved: those that they replace are out of sight"
+    MOVING = "some files are still staged: readers see none of the claim's files"
+    REMOVING = "the files have moved: readers see them, and not those that they replace"
     DONE = "nothing is left to do"
 
 
@@ -70,7 +70,7 @@ class Claims:
         """Number of a remembered claim -> the files that it replaced; only in a bucket."""
 
     def known(self) -> Claim:
-        """Return the newest claim known to be complete, without asking the store; at first, the newest claim."""
+        """Return the newest claim known to be complete, without asking the store; the newest while none is known."""
         return Claim(self._done, "", {}) if self._done >= 0 else self.newest()
 
     def newest(self) -> Claim:
@@ -147,7 +147,7 @@ class Claims:
             raise CommitRaced(f"another writer added files to '{self._store.root}'") from taken
 
     def complete(self, claim: Claim, *, removing: bool = True) -> None:
-        """Complete a claim; several processes may do so at once. Readers only move files: ``removing`` is False."""
+        """Complete a claim. Several processes may do so at once; readers do it without ``removing`` replaced files."""
         self._move_all(claim.moves)
         self._store.sync_folders(map(_folder, claim.moves.values()))
         if removing:

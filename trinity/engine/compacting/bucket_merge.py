@@ -32,7 +32,7 @@ _PAGE: Final = 1 << 16
 
 
 def bucket_markers(buckets: Sequence[int]) -> pa.Table:
-    """Return a row for each bucket that only names the bucket, so that a task merges it."""
+    """Return a row for each bucket, with nothing but its number: the task that gets it merges the bucket."""
     return pa.table({BUCKET: pa.array(buckets, pa.int32())})
 
 
@@ -148,7 +148,7 @@ class BucketTask:
         return Written(done, written).results()
 
     def of_bucket(self, bucket: int, winners: pa.Table) -> list[bytes]:
-        """Write a bucket, and return the fragments. The bucket's number is its place in the order of the commit."""
+        """Write a bucket, and return the fragments. Files have the order of their buckets' numbers in the commit."""
         named = winners.append_column(BUCKET, as_arrow(np.full(len(winners), bucket, np.int32)))
         return self.write(bucket, self._rows(bucket, self.merge.of_bucket(bucket, named)))
 

@@ -34,7 +34,7 @@ BUCKET_ROWS: Final = Limit(2_000_000)
 _FULL_SHARE: Final = 0.3
 """A log of at least this share of the base is folded into a new base; a smaller one is folded by itself."""
 _GROWTH: Final = 2
-"""A run is folded again while its rows are at most this multiple of the others': so each row is written few times."""
+"""A resolve folds an earlier run again if the run has at most this multiple of the rows that it is folded with."""
 
 
 class Rewrite(Enum):
@@ -59,7 +59,8 @@ class CompactionPlan:
     Attributes:
         rewrite: the kind of rewrite.
         replaced: the files that are removed.
-        count: number of buckets of a base, else of files of a log; None for files by partition.
+        count: number of buckets of a new base, or of files that a run of the log or an external table gets; None for
+            other rewrites, and in a partitioned table, whose files follow from its partitions.
         fold: the plan by which rows are folded; None for a plain table.
         groups: in a plain table, the files whose rows each new file gets.
         retention: the rule by which tombstones stay, where a fold writes a new sidecar.
@@ -89,7 +90,8 @@ def plan_compaction(splits: SplitSource, strength: Strength, every: int | None =
     Args:
         splits: the version.
         strength: the requested strength.
-        every: number of commits by whose levels a minor compaction folds the newest part of the log; None to fold all.
+        every: number of commits after which a trigger compacts. A minor compaction then folds only the newest part of
+            the log, by its :mod:`~trinity.engine.compacting.levels`. None to fold the whole log.
 
     Raises:
         TrinityError: NOT_SUPPORTED for an external table that cannot be compacted in this way.
@@ -189,7 +191,7 @@ def _winners_of_others(splits: SplitSource, strength: Strength) -> CompactionPla
 
 
 def _fewer_files(splits: SplitSource, *, purges: bool) -> CompactionPlan | None:
-    """Plan the compaction of a plain table. ``purges`` also rewrites files with deleted rows, to remove these."""
+    """Plan the compaction of a plain table. If ``purges``, rewrite files with deleted rows, too, without these."""
     groups = crowded(splits.files)
     joined = {f.path for group in groups for f in group}
     groups += [[f] for f in splits.files if purges and f.deletes and f.path not in joined]

@@ -94,7 +94,7 @@ def _ends_interval(target: Target, history: Sequence[HistoryEntry], index: int) 
 
 
 def _beginning(target: Target, history: Sequence[HistoryEntry], end: int) -> int | None:
-    """Return the index of the first commit of the interval before ``end``; None when that commit was vacuumed."""
+    """Return the index of the first commit of the interval that goes on at index ``end``; None if it was vacuumed."""
     for index in range(end - 1, -1, -1):
         if _ends_interval(target, history, index):
             return index + 1

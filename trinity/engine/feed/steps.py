@@ -76,7 +76,7 @@ def steps(target: Target, before: HistoryEntry | None, entries: Sequence[History
 
     Raises:
         TrinityError: INVALID_ARGUMENTS for the oldest readable version, unless it made the table: the version before it
-            is not known; NOT_SUPPORTED where the table was replaced in between, and as for `splits_within`.
+            is not known; NOT_SUPPORTED where the table was replaced in between, and as :func:`splits_within`.
     """
     if before is None and entries and entries[0].operation != CommitOperation.CREATE:
         raise TrinityError(

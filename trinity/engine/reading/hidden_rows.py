@@ -1,8 +1,8 @@
 """The rows that a merged read leaves out by their positions. They are found once and cached, so that a read is a scan.
 
-A hidden row is a stored row that no merged read shows, since it wins no key, or deletes it. A file never changes, and
-a superseded row stays superseded while commits only append. So the hidden rows of a version are also hidden in the next
-one, for which only the keys of its new files are looked up.
+A hidden row is a stored row that no merged read shows: it does not win its key, or it deletes its key. A file never
+changes, and a superseded row stays superseded while commits only append. So the hidden rows of a version are also
+hidden in the next one, for which only the keys of its new files are looked up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_ROWS: Final = Limit(10_000)
 _MOST_FILES: Final = 256
 """Most unsearched files of the log that Spark searches: each of its tasks opens all of them."""
 MOST_LOOKED_AT: Final = Limit(8_000_000)
-"""Most base rows whose keys and ordering are read from a disk faster than Spark folds a few keys: some hundred MB."""
+"""Most base rows whose key and ordering columns, some hundred MB, are read faster than Spark folds a few keys."""
 _REMEMBERED_BYTES: Final = 256 * 1024 * 1024
 """Most bytes of cached bitmaps, of all tables together."""
 
@@ -93,16 +93,16 @@ _memory: Final[Cache[_Slot, _CachedHiddenRows]] = Cache(_REMEMBERED_BYTES, _byte
 
 @dataclass(frozen=True)
 class PositionReadState:
-    """A version whose hidden rows can be left out by their positions, and those of its hidden rows that are known.
+    """A version whose hidden rows can be left out by their positions, with the part of them that is known.
 
     Attributes:
         earlier: the part of the log that has been searched, in arrival order.
         later: the part of the log after it, which has not been searched.
         known: path of a file -> the bitmap of its hidden rows that are known.
         only: the keys that are read; None for all.
-        is_cacheable: whether a later read may use the hidden rows of this one. It may not where another file may get
-            the name of a removed one; nor where stamps order the rows, as a row of a later commit may have arrived
-            before rows that are in the cache.
+        is_cacheable: whether a later read may use the hidden rows of this one. False where a new file may get the name
+            of a removed one. False also where stamps order the rows: there a row of a later commit may have arrived
+            before rows whose search is in the cache.
     """
 
     splits: SplitSource

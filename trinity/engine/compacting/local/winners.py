@@ -165,7 +165,7 @@ class LogWinners:
         return losers(spec, base, self.keys, self.rows, file.deletes)
 
     def keep_in(self, files: LogFiles, beaten: np.ndarray, *, deleted_too: bool) -> None:
-        """Mark winners in their files as rows that stay: no beaten ones, and tombstones only if ``deleted_too``."""
+        """Mark the winners that stay in their files: all but the ``beaten``, and tombstones only if ``deleted_too``."""
         positions, deleted = as_numpy(self.rows.column(self.position_column)), as_numpy(self.rows.column(DELETED))
         stays = np.ones(len(positions), bool) if deleted_too else ~deleted
         stays[beaten] = False

@@ -29,7 +29,7 @@ from trinity.merge.kernels.keys import Keys
 from trinity.spi import Column, DataFile
 
 _MOST_ROWS: Final = 4_000_000
-"""Most row versions that are folded at once; one counts once for each moment for which it is repeated."""
+"""Most row versions that are folded at once, those included that are repeated for further moments."""
 
 
 def folded_pairs(appends: Appends, columns: Sequence[Column]) -> Pairs:
@@ -87,8 +87,8 @@ class _States:
     """The states of each key: before the first append, and after each that touched it.
 
     Attributes:
-        firsts: index of the first state that includes each row version; the later states of its key do, too.
-        ends: index after the last state of each row version's key.
+        firsts: for each row version the index of the first state that includes it. All later states of its key do so.
+        ends: for each row version the index after the last state of its key.
         moments: the moment of each state, ascending within a key, whose states are adjacent.
     """
 
