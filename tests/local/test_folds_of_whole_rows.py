@@ -78,7 +78,7 @@ def in_sql(definition: TableDefinition, base: pa.Table, log: pa.Table) -> pa.Tab
     """Fold a base and a log by Spark's SQL, which DuckDB runs. Return the visible rows."""
     spec = merge_spec(definition)
     types = [(field.name, spark_type(type_text(field.type))) for field in base.schema]
-    earlier, later = (sql.winners(SqlRows(f"SELECT * FROM {name}", types), spec).text for name in ("base", "log"))
+    earlier, later = (sql.winners(spec, SqlRows(f"SELECT * FROM {name}", types)).text for name in ("base", "log"))
     same_key = " AND ".join(f"b.{quoted(name)} = l.{quoted(name)}" for name in spec.key)
     log_loses = f"l.{quoted(spec.key[0])} IS NULL OR {sql.beats(spec, 'b', 'l')}"
     columns = ", ".join(f"IF({log_loses}, b.{quoted(n)}, l.{quoted(n)}) AS {quoted(n)}" for n, _ in types)

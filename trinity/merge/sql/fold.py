@@ -47,20 +47,20 @@ def _is_retract(row_kind: str) -> str:
     return f"rtrim({quoted(row_kind)}) IN ('-U', '-D')"
 
 
-def winners(versions: AnyRows, spec: MergeSpec) -> AnyRows:
+def winners(spec: MergeSpec, versions: AnyRows) -> AnyRows:
     """Return the winning version of each key, tombstones too: freshest watermark, then latest arrival (K3, K4).
 
     In a ``first-row`` table the earliest arrival wins (E2). Under ``ignore-delete`` retracts take no part (D1).
     A window function is used, not ``max_by``: it leaves rows sorted by key, so the join with the base need not sort.
     """
-    versions = taking_part(versions, spec)
+    versions = taking_part(spec, versions)
     key = ", ".join(map(quoted, spec.key))
     order = winner_first(spec, {name: quoted(name) for name in spec.ordering})
     ranked = versions.selectExpr("*", f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS {_RANK}")
     return ranked.where(f"{_RANK} = 1").drop(_RANK)
 
 
-def taking_part(versions: AnyRows, spec: MergeSpec) -> AnyRows:
+def taking_part(spec: MergeSpec, versions: AnyRows) -> AnyRows:
     """Return the row versions that may win: under ``ignore-delete`` all except retracts (D1)."""
     if not (spec.ignore_delete and spec.row_kind):
         return versions

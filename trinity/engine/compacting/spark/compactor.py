@@ -60,7 +60,7 @@ class SparkCompactor:
         splits, spec, log = fold.splits, fold.spec, fold.log
         versions = log_scan(self.spark, splits, spec, log, stamps=True)
         if not spec.by_column:
-            versions = winners(versions, spec)
+            versions = winners(spec, versions)
         stored = [quoted(f.name) for f in splits.storage]
         rows = versions.selectExpr(*stored, f"{is_deleted(spec, versions)} AS {DELETED}", ARRIVAL)
         return run_on_spark(write, distributed(rows, splits, spec, log, count))
@@ -76,7 +76,7 @@ class SparkCompactor:
     def winners_of_others(self, fold: FoldPlan, write: RewriteTask, count: int | None) -> list[bytes]:
         splits, spec = fold.splits, fold.spec
         versions = log_scan(self.spark, splits, spec, splits.files)
-        rows = winners(without_null_keys(versions, splits, spec), spec)
+        rows = winners(spec, without_null_keys(versions, splits, spec))
         if nullable := [k for k in spec.key if any(f.stats.get(k, _UNKNOWN).nulls != 0 for f in splits.files)]:
             rows = rows.unionByName(versions.where(" OR ".join(f"{quoted(k)} IS NULL" for k in nullable)))
         rows = distributed(rows.withColumn(DELETED, F.lit(False)), splits, spec, splits.files, count)

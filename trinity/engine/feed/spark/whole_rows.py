@@ -63,7 +63,7 @@ def _log(appends: Appends) -> DataFrame:
     splits, spec = appends.needed, appends.spec
     in_order = sorted(tiers(splits.files)[1], key=arrival_order)
     rows = without_null_keys(log_scan(appends.spark, splits, spec, in_order, splits.sidecar), splits, spec)
-    rows = taking_part(rows, spec)
+    rows = taking_part(spec, rows)
     if splits.sidecar or len(in_order) > len(appends.files):
         rows = appends.of(rows)
     stored = [quoted(field.name) for field in splits.storage]

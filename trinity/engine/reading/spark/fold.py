@@ -15,7 +15,7 @@ from trinity.syntax.quoting import quoted
 
 def newest_versions(versions: DataFrame, spec: MergeSpec, storage: pa.Schema) -> DataFrame:
     """Return the winner of each key among row versions, in storage form with ``DELETED`` and ``SINCE``."""
-    found = winners(versions, spec)
+    found = winners(spec, versions)
     return found.selectExpr(*_stored(storage), f"{is_deleted(spec, found)} AS {DELETED}", SINCE)
 
 

@@ -92,7 +92,7 @@ def _live(scans: _Scans, splits: SplitSource, dialect: str) -> SqlRows:
         rows = _versions_by_column(scans, splits, spec, dialect)
         return by_column.folded(rows, splits, spec).where(f"NOT {DELETED}")
     rows = scans.ordered([*splits.sidecar, *splits.files], splits, spec)
-    newest = winners(without_null_keys(rows, splits, spec), spec)
+    newest = winners(spec, without_null_keys(rows, splits, spec))
     return newest.where(f"NOT {is_deleted(spec, newest)}")
 
 
