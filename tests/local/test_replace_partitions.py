@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import trinity
 from tests.support.iceberg import pyiceberg
+from tests.support.tables import arrow_rows
 from trinity import Session, Table, TrinityError
 
 NAMES = ("a", "b", "a_bucket", "b_bucket")
@@ -63,10 +64,6 @@ def misnamed(table: Table) -> list[str]:
     return [str(f) for f in fields if ids.get(f.name, f.source_id) != f.source_id]
 
 
-def rows(table: Table) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in table.to_arrow().to_pylist()), key=str)
-
-
 @example(
     ["CREATE TABLE t (a INT, b INT) PARTITIONED BY (bucket(2, a))", "CREATE OR REPLACE TABLE t (a INT, a_bucket INT)"]
 )
@@ -99,7 +96,7 @@ def check(statements: list[str]) -> None:
             table = session.table("t")
             values = ", ".join("'1'" if c.type == "string" else str(number) for c in table.definition.visible)
             session.sql(f"INSERT INTO t VALUES ({values})")
-            versions.append((table.version, rows(table)))
+            versions.append((table.version, arrow_rows(table)))
             assert misnamed(table) == [], statement
 
 
@@ -112,4 +109,4 @@ def play(session: Session, statement: str, versions: list[tuple[int, list[tuple[
     version, then = versions[int(statement.split()[1])]
     with contextlib.suppress(TrinityError):
         session.table("t").restore(version)
-        assert rows(session.table("t")) == then
+        assert arrow_rows(session.table("t")) == then

@@ -13,6 +13,7 @@ import pytest
 import trinity
 from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
+from tests.support.tables import Rows, arrow_rows
 from trinity import Session, Table
 from trinity_conformance.playing.faults import Crashed, inject
 from trinity_conformance.playing.traces import Fault
@@ -30,8 +31,9 @@ def opened(local: Session, local_fmt: str) -> Session:
     return local
 
 
-def rows(session: Session, version: int | None = None) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in session.table("t").to_arrow(version=version).to_pylist()), key=str)
+def rows(session: Session, version: int | None = None) -> Rows:
+    """Return the rows of the table ``t``."""
+    return arrow_rows(session.table("t"), version=version)
 
 
 def test_the_rows_are_replaced_by_one_commit(opened: Session) -> None:
@@ -113,12 +115,12 @@ def test_a_replaced_table_goes_on_as_a_new_one(opened: Session, engine: str) -> 
         each.upsert([{"k": 2, "n": 1}, {"k": 4, "n": 4, "v": "new"}, {"k": 3, "n": 9, "gone": engine == "late rows"}])
         each.compact("minor")
         each.upsert([{"k": 0, "n": 1, "v": "again"}, {"k": 3, "n": 8}])
-    assert rows(opened) == sorted((tuple(r.values()) for r in made[1].to_arrow().to_pylist()), key=str)
+    assert rows(opened) == arrow_rows(made[1])
     for each in made:
         each.compact(full=True)
         each.add_column(trinity.Column("w", "int"))
         each.upsert([{"k": 5, "w": 1, "n": 2}, {"k": 1, "n": 0, "w": 2}])
-    assert rows(opened) == sorted((tuple(r.values()) for r in made[1].to_arrow().to_pylist()), key=str)
+    assert rows(opened) == arrow_rows(made[1])
 
 
 def test_a_table_like_another_one_takes_its_place(opened: Session) -> None:

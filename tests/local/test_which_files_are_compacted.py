@@ -11,6 +11,7 @@ import pytest
 
 import trinity
 from tests.support.delta_by_hand import inline_vector
+from tests.support.tables import arrow_rows
 from trinity import Column, Session, Table
 from trinity.engine.compacting.compactor import DeleteTask
 from trinity.spi import DataFile, Tier
@@ -32,10 +33,6 @@ def plain(session: Session, fmt: str, *parts: pa.Table) -> Table:
 
 def paths(table: Table, tier: Tier = Tier.LOG) -> set[str]:
     return {f.path for f in table.splits().files if f.tier is tier}
-
-
-def rows(table: Table) -> list[dict[str, object]]:
-    return sorted(table.to_arrow().to_pylist(), key=str)
 
 
 def delete_by_position(table: Table, file: DataFile, *positions: int) -> None:
@@ -66,14 +63,14 @@ def _add_vector(log: Path, version: int, file: DataFile, positions: Sequence[int
 def test_small_files_join_each_other_and_large_ones_stay(local: Session, local_fmt: str) -> None:
     table = plain(local, local_fmt, LARGE, SMALL, LARGE, SMALL, SMALL, LARGE)
     large = {f.path for f in table.splits().files if f.rows == LARGE.num_rows}
-    before = rows(table)
+    before = arrow_rows(table)
     with FILE_BYTES.set_to(min(f.size for f in table.splits().files if f.path in large) + 1):
         assert (table.health().strength, table.health().advice) == ("minor", "compact(): 3 files are small.")
         assert table.compact().rows == 30
         assert len(paths(table)) == 4
         assert large < paths(table)
         assert (table.health().strength, table.compact("full").skipped) == (None, True)
-    assert rows(table) == before
+    assert arrow_rows(table) == before
 
 
 def test_files_of_a_good_size_stay_though_fewer_would_do(local: Session, local_fmt: str) -> None:
@@ -89,7 +86,7 @@ def test_a_row_deleted_by_position_rewrites_its_file_alone(local: Session, fmt: 
     table = plain(local, fmt, LARGE, LARGE, LARGE)
     file, *others = table.splits().files
     delete_by_position(table, file, 5)
-    before = rows(table)
+    before = arrow_rows(table)
     assert len(before) == 59_999
     with FILE_BYTES.set_to(max(f.size for f in table.splits().files) + 1):
         assert table.compact().skipped
@@ -97,7 +94,7 @@ def test_a_row_deleted_by_position_rewrites_its_file_alone(local: Session, fmt: 
     assert {f.path for f in others} < paths(table)
     assert len(paths(table)) == 3
     assert not any(f.deletes for f in table.splits().files)
-    assert rows(table) == before
+    assert arrow_rows(table) == before
 
 
 @pytest.mark.parametrize("fmt", ["parquet", "delta", "iceberg"])
@@ -144,9 +141,9 @@ def test_r1_runs_of_a_partition_are_folded_while_they_are_small(partitioned: Tab
     found = []
     for n in range(6):
         upsert(partitioned, "a", 100 + n, 1)
-        before = rows(partitioned)
+        before = arrow_rows(partitioned)
         partitioned.compact("resolve")
-        assert rows(partitioned) == before
+        assert arrow_rows(partitioned) == before
         found.append(runs(partitioned, "a"))
     assert found[:3] == [[1, 100], [2, 100], [3, 100]]
     assert max(map(len, found)) == 3
@@ -162,8 +159,8 @@ def test_a_full_compaction_joins_runs_of_a_partition_with_their_base(partitioned
     assert partitioned.compact("full").skipped  # each partition has one file
     upsert(partitioned, "a", 100, 5)
     partitioned.compact("resolve")
-    before = rows(partitioned)
+    before = arrow_rows(partitioned)
     assert partitioned.compact("full").rows == 210
     assert (runs(partitioned, "a"), runs(partitioned, "b"), runs(partitioned, "c")) == ([105], [100], [5])
-    assert rows(partitioned) == before
+    assert arrow_rows(partitioned) == before
     assert partitioned.compact("full").skipped

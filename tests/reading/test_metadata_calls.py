@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 import pytest
 
 import trinity
 from tests.support.counting import counted
+from tests.support.tables import new_rows
 from trinity import Column, Session, Table
 
 _COUNTED: Final = (
@@ -31,10 +31,6 @@ _CHANGE: Final = {"get_splits": 1, "begin_merge": 1, "begin_insert": 1, "finish_
 """Calls of a row change. An adapter's ``begin_merge`` calls its own ``begin_insert``."""
 
 
-def _rows(*keys: int) -> pa.Table:
-    return pa.table({"k": pa.array(keys, pa.int32()), "v": ["new"] * len(keys)})
-
-
 @pytest.fixture(params=["keyed", pytest.param("plain", marks=pytest.mark.full)])
 def table(request: pytest.FixtureRequest, session: Session, tiered_fmt: str) -> Table:
     """Make two tables of two commits in the current schema: ``t``, which is returned, and ``beside``."""
@@ -48,14 +44,14 @@ def table(request: pytest.FixtureRequest, session: Session, tiered_fmt: str) -> 
     ]
     for at in made:
         for keys in ((1, 2), (3,)):
-            (at.upsert if key else at.append)(_rows(*keys))
+            (at.upsert if key else at.append)(new_rows(*keys))
     return made[1]
 
 
 def test_an_append_begins_and_finishes(table: Table) -> None:
     write = table.upsert if table.definition.keyed else table.append
     with counted(table.connector.metadata, *_COUNTED) as calls:
-        write(_rows(4))
+        write(new_rows(4))
     assert calls == _APPEND
 
 
@@ -176,7 +172,7 @@ def test_a_micro_batch_asks_for_the_history_once_to_plan_and_once_for_its_files(
         lambda batch, _: rows.append(batch.count())
     )
     stream.trigger(availableNow=True).start().awaitTermination()
-    (table.upsert if table.definition.keyed else table.append)(_rows(4))
+    (table.upsert if table.definition.keyed else table.append)(new_rows(4))
     with counted(table.connector.metadata, *_COUNTED) as found:
         stream.trigger(availableNow=True).start().awaitTermination()
     assert rows == [3, 1]

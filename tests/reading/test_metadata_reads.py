@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 import pytest
 
 import trinity
 from tests.support.counting import counted
+from tests.support.tables import new_rows
 from trinity import Column, Session, Table
 from trinity.merge.spec import _Parser
 from trinity.spi import TableDefinition
@@ -56,16 +56,12 @@ def table(request: pytest.FixtureRequest, session: Session) -> Table:
     columns = [Column("k", "int"), Column("v", "string")]
     made = session.create_table(f"{request.param}.default.t", columns, primary_key=["k"])
     for keys in ((1, 2), (3,)):
-        made.upsert(_rows(*keys))
+        made.upsert(new_rows(*keys))
     return made
 
 
-def _rows(*keys: int) -> pa.Table:
-    return pa.table({"k": pa.array(keys, pa.int32()), "v": ["new"] * len(keys)})
-
-
 _STATEMENTS: Final[list[Any]] = [
-    pytest.param(lambda t: t.upsert(_rows(4)), id="append"),
+    pytest.param(lambda t: t.upsert(new_rows(4)), id="append"),
     pytest.param(lambda t: t.session.sql("INSERT INTO t VALUES (4, 'x')"), id="insert"),
     pytest.param(lambda t: t.session.sql("UPDATE t SET v = 'c' WHERE k = 1"), id="update"),
     pytest.param(lambda t: t.session.sql("DELETE FROM t WHERE k = 1"), id="delete", marks=pytest.mark.full),
@@ -96,7 +92,7 @@ def test_a_read_after_a_read_reads_nothing(table: Table) -> None:
 def test_a_commit_of_another_session_is_seen(table: Table, warehouse: Path) -> None:
     before = table.splits().version
     with trinity.connect(warehouse) as other:
-        other.table(str(table.name)).upsert(_rows(7))
+        other.table(str(table.name)).upsert(new_rows(7))
     assert table.splits().version == before + 1
 
 
@@ -114,10 +110,10 @@ def test_an_upsert_loads_the_metadata_once_to_begin_and_once_to_commit(fmt: str,
         columns = [Column("k", "int"), Column("v", "string")]
         table = session.create_table(f"{fmt}.default.t", columns, primary_key=["k"])
         for key in (1, 2):
-            table.upsert(_rows(key))
+            table.upsert(new_rows(key))
         newest = max(path.name for path in Path(table.location).glob(_NEWEST[fmt]))
         with _reading(table) as reads, _loading(newest) as loads:
-            table.upsert(_rows(3))
+            table.upsert(new_rows(3))
     assert {**loads, **_most(reads, fmt)} == _LOADED[fmt]
 
 
@@ -125,11 +121,11 @@ def test_an_upsert_loads_the_metadata_once_to_begin_and_once_to_commit(fmt: str,
 def test_a_history_reads_what_it_has_not_read(fmt: str, tmp_path: Path) -> None:
     with trinity.connect(tmp_path / "warehouse") as session:
         table = session.create_table(f"{fmt}.default.t", [Column("k", "int"), Column("v", "string")])
-        table.append(_rows(1))
+        table.append(new_rows(1))
         metadata = table.connector.metadata
         for added in (2, 1, 0):
             for key in range(added):
-                table.append(_rows(key))
+                table.append(new_rows(key))
             with _reading(table) as reads:
                 history = metadata.history(table.handle)
             # the first read also reads the earlier commits

@@ -9,9 +9,8 @@ import pytest
 
 import trinity
 from tests.support.refusals import refused
+from tests.support.tables import Rows, sorted_query
 from trinity import Session
-
-Rows = list[tuple[object, ...]]
 
 
 @pytest.fixture
@@ -26,10 +25,6 @@ def opened(session: Session, tiered_fmt: str) -> Iterator[Session]:
         session.spark.catalog.dropTempView(name)
 
 
-def rows(session: Session, query: str = "SELECT * FROM t") -> Rows:
-    return sorted(tuple(row) for row in session.sql(query).collect())
-
-
 def by_spark(session: Session) -> Rows:
     return sorted(tuple(row) for row in session.spark.table("t").collect())
 
@@ -40,7 +35,7 @@ def test_published_tables(opened: Session) -> None:
     assert by_spark(opened) == [(1, 5), (2, 5)]
     opened.sql("INSERT INTO t VALUES (3, 1)")
     assert by_spark(opened) == [(1, 5), (2, 5)]
-    assert rows(opened) == [(1, 5), (2, 5), (3, 1)]
+    assert sorted_query(opened) == [(1, 5), (2, 5), (3, 1)]
     opened.sql("DELETE FROM t WHERE id = 1")  # the table, and not its view
     opened.sql("DROP TABLE u")
     assert opened.publish() == ["t"]
@@ -83,11 +78,11 @@ def test_temporary_views_are_sources_of_statements(opened: Session) -> None:
     opened.sql(
         "MERGE INTO t USING given s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
-    assert rows(opened) == [(1, 5), (2, 6), (4, 6)]
+    assert sorted_query(opened) == [(1, 5), (2, 6), (4, 6)]
     opened.sql("CREATE OR REPLACE TEMPORARY VIEW given AS SELECT id + 4 AS id, w + 1 AS w FROM t")
     opened.sql("INSERT INTO t SELECT * FROM given WHERE id = 5")
-    assert rows(opened) == [(1, 5), (2, 6), (4, 6), (5, 6)]
+    assert sorted_query(opened) == [(1, 5), (2, 6), (4, 6), (5, 6)]
     opened.sql("CACHE TABLE cached AS SELECT 5 AS id, 9 AS w")
     opened.sql("UPDATE t SET w = (SELECT max(w) FROM cached) WHERE id IN (SELECT id FROM cached)")
     opened.sql("DELETE FROM t WHERE EXISTS (SELECT 1 FROM given g WHERE g.id = t.id + 4 AND t.id = 1)")
-    assert rows(opened) == [(2, 6), (4, 6), (5, 9)]
+    assert sorted_query(opened) == [(2, 6), (4, 6), (5, 9)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,36 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import trinity
-from trinity import Session, Table
+from trinity import Column, Session, Table
 
 Rows = list[tuple[Any, ...]]
+
+
+def keyed_table(
+    session: Session,
+    fmt: str,
+    columns: Sequence[Column],
+    *,
+    name: str = "t",
+    key: Sequence[str] = ("k",),
+    **properties: str,
+) -> Table:
+    """Create a table in the default schema of a catalog.
+
+    A property may be given as an identifier: ``changelog_producer__row_deduplicate`` is
+    ``changelog-producer.row-deduplicate``.
+    """
+    named = {_property(given): value for given, value in properties.items()}
+    return session.create_table(f"{fmt}.default.{name}", columns, primary_key=key, properties=named)
+
+
+def _property(given: str) -> str:
+    return given.replace("__", ".").replace("_", "-") if given.isidentifier() else given
+
+
+def new_rows(*keys: int) -> pa.Table:
+    """Return a row (key, 'new') for each key, in columns k and v."""
+    return pa.table({"k": pa.array(keys, pa.int32()), "v": ["new"] * len(keys)})
 
 
 def put(table: Table, *rows: tuple[Any, ...]) -> int:
@@ -37,9 +65,9 @@ def put_dicts(table: Table, *rows: dict[str, Any]) -> None:
     table.upsert(pa.Table.from_pylist(list(rows), pa.schema([c.to_arrow() for c in table.definition.visible])))
 
 
-def arrow_rows(table: Table, *columns: str) -> Rows:
+def arrow_rows(table: Table, *columns: str, version: int | None = None) -> Rows:
     """Return the rows of a table, or some of their columns, as sorted tuples; a struct is a tuple."""
-    found = table.to_arrow(columns=list(columns) or None).to_pylist()
+    found = table.to_arrow(columns=list(columns) or None, version=version).to_pylist()
     plain = (tuple(tuple(v.values()) if isinstance(v, dict) else v for v in row.values()) for row in found)
     return sorted(plain, key=repr)
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.support.refusals import refused
+from tests.support.tables import spark_rows
 from trinity import Column, Session, Table
 
 
@@ -20,7 +21,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def chars(session: Session, tiered_fmt: str, kind: str) -> Table:
-    """Make the table of :func:`made`."""
+    """Make the table of :func:`of_three_rows`."""
     return of_three_rows(session, tiered_fmt, kind)
 
 
@@ -51,10 +52,6 @@ def numbers(session: Session, text: str, parameters: Any = None) -> list[int]:
     return sorted(row[0] for row in session.sql(text, parameters).collect())
 
 
-def rows(table: Table) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, table.to_df().collect()))
-
-
 PREDICATES = {
     "c = 'ab'": [1], "'ab  ' = c": [1], "c = 'ab      '": [1], "c <=> 'ab'": [1], "c <> 'ab'": [2, 3],
     "c IN ('ab', 'nothing at all')": [1], "c IN (NULL, 'cd', 'ab ')": [1, 2], "c NOT IN ('ab', NULL)": [],
@@ -78,7 +75,7 @@ def test_every_format(session: Session, fmt: str, kind: str) -> None:
     session.sql(f"""MERGE INTO t USING {SOURCES["literals"]} ON t.c = s.c
         WHEN MATCHED THEN UPDATE SET n = s.n WHEN NOT MATCHED THEN INSERT (c, n) VALUES (s.c, s.n)""")
     assert table.delete("c = 'cd'").rows == 1
-    assert rows(table) == [(" x  ", 3), ("ab  ", 10), ("new ", 20)]
+    assert spark_rows(table) == [(" x  ", 3), ("ab  ", 10), ("new ", 20)]
 
 
 def test_parameters_joins_and_frames(session: Session, chars: Table) -> None:
@@ -100,7 +97,7 @@ def test_deletes_and_updates(session: Session, chars: Table) -> None:
     assert chars.delete("c = 'cd'").rows == 1
     assert session.sql("DELETE FROM t WHERE c IN (NULL, ' x')").collect()[0].num_deleted_rows == 1
     assert chars.update("c BETWEEN 'a' AND 'ab'", {"n": "n + 1"}).updated == 1
-    assert rows(chars) == [("ab  ", 11)]
+    assert spark_rows(chars) == [("ab  ", 11)]
     assert session.sql("DELETE FROM t WHERE c = ?", ["ab"]).collect()[0].num_deleted_rows == 1
 
 
@@ -120,7 +117,7 @@ def test_a_merge_finds_its_row(session: Session, chars: Table, source: str) -> N
     counts = session.sql(f"""MERGE INTO t USING {SOURCES[source]} ON t.c = s.c
         WHEN MATCHED THEN UPDATE SET n = s.n WHEN NOT MATCHED THEN INSERT (c, n) VALUES (s.c, s.n)""").collect()[0]
     assert tuple(counts)[1:] == (1, 0, 1)
-    assert rows(chars) == [(" x  ", 3), ("ab  ", 10), ("cd  ", 2), ("new ", 20)]
+    assert spark_rows(chars) == [(" x  ", 3), ("ab  ", 10), ("cd  ", 2), ("new ", 20)]
 
 
 def test_other_row_changes_with_a_source(session: Session, chars: Table) -> None:
@@ -136,7 +133,7 @@ def test_other_row_changes_with_a_source(session: Session, chars: Table) -> None
     assert merged.execute().updated == 1
     merged = chars.merge(pa.table({"d": ["ab", " x"]}), "t.n > 0").when_matched_delete("t.c <> s.d AND t.n = 3")
     assert merged.execute().deleted == 1
-    assert rows(chars) == [("ab  ", 30)]
+    assert spark_rows(chars) == [("ab  ", 30)]
 
 
 def test_numbers_beside_char_are_no_text(session: Session, chars: Table) -> None:
@@ -144,14 +141,14 @@ def test_numbers_beside_char_are_no_text(session: Session, chars: Table) -> None
     add(chars, {"c": ["007", "8"], "n": [0, 0]})
     merge = "MERGE INTO t USING (VALUES (7)) AS s(c) ON t.c = s.c WHEN MATCHED THEN UPDATE SET n = s.c"
     assert session.sql(merge).collect()[0].num_updated_rows == 1
-    assert rows(chars) == [("007 ", 7), ("8   ", 0)]
+    assert spark_rows(chars) == [("007 ", 7), ("8   ", 0)]
 
 
 def test_blanks_beyond_the_length_are_cut(session: Session, chars: Table) -> None:
     """VARCHAR and Spark cut them, too."""
     session.sql("INSERT INTO t VALUES ('ef       ', 4)")
     add(chars, {"c": ["gh     "], "n": [5]})
-    assert rows(chars)[-2:] == [("ef  ", 4), ("gh  ", 5)]
+    assert spark_rows(chars)[-2:] == [("ef  ", 4), ("gh  ", 5)]
     with refused("CONSTRAINT_VIOLATION", "abcde"):
         session.sql("INSERT INTO t VALUES ('abcde', 4)")
 
