@@ -21,7 +21,7 @@ from trinity.storage.changelog import CHANGELOG, StoredChanges
 pytestmark = pytest.mark.inner
 
 
-def made(session: Session, fmt: str, options: str = "") -> Table:
+def table_with_map(session: Session, fmt: str, options: str = "") -> Table:
     name = f"{fmt}.default.t"
     session.sql(f"CREATE TABLE {name} (id INT, ts BIGINT, v STRING, m MAP<STRING, INT>, PRIMARY KEY (id)) {options}")
     return session.table(name)
@@ -54,7 +54,7 @@ def lived(table: Table) -> Table:
 
 @pytest.mark.full  # the conformance suite's check draws it
 def test_kept_changes_are_those_that_are_computed(session: Session, fmt: str) -> None:
-    table = lived(made(session, fmt, "TBLPROPERTIES ('watermark-key' = 'ts')"))
+    table = lived(table_with_map(session, fmt, "TBLPROPERTIES ('watermark-key' = 'ts')"))
     first, *others = versions_of(table)
     computed = feed(table, first)
     found = keep(table, others)
@@ -85,7 +85,7 @@ def prune_all(table: Table) -> None:
 
 @pytest.mark.full
 def test_columns_that_changed_since(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt)
+    table = table_with_map(session, tiered_fmt)
     put(table, (1, 10, "a"), (2, 10, "b"))
     keep(table, versions_of(table)[1:])
     table.widen_column("id", "bigint")
@@ -102,7 +102,7 @@ def test_columns_that_changed_since(session: Session, tiered_fmt: str) -> None:
 
 
 def test_what_is_lost_is_computed_again(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt)
+    table = table_with_map(session, tiered_fmt)
     first = versions_of(table)[0]
     one, two, three = put(table, (1, 1, "a")), put(table, (1, 2, "b")), put(table, (2, 2, "c"))
     keep(table, [one, two, three])
@@ -120,7 +120,7 @@ def test_what_is_lost_is_computed_again(session: Session, tiered_fmt: str) -> No
 
 @pytest.mark.tiered
 def test_vacuum_takes_what_cannot_be_read_and_leaves_the_rest(session: Session, fmt: str) -> None:
-    table = made(session, fmt)
+    table = table_with_map(session, fmt)
     one = put(table, (1, 1, "a"))
     keep(table, [one])
     put(table, (1, 2, "b"))
@@ -155,12 +155,12 @@ def test_a_place_elsewhere_and_a_plain_table(session: Session, tmp_path: Path) -
 
 
 def test_a_table_made_anew_is_another_one(session: Session) -> None:
-    table = made(session, "parquet")
+    table = table_with_map(session, "parquet")
     one = put(table, (1, 1, "a"))
     keep(table, [one])
     contents = {path.name: path.read_bytes() for path in files(table, ".json")}
     session.sql("DROP TABLE t")
-    table = made(session, "parquet")
+    table = table_with_map(session, "parquet")
     assert put(table, (7, 1, "other")) == one
     place = Path(table.location) / CHANGELOG
     place.mkdir(parents=True)

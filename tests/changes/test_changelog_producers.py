@@ -14,18 +14,13 @@ import pytest
 import trinity
 from tests.support.changes import defined_changes, feed
 from tests.support.paths import ROOT
-from tests.support.tables import put, versions_of
+from tests.support.tables import keyed_table, put, versions_of
 from trinity import Column, Session, Table, TrinityError
 from trinity.storage.changelog import CHANGELOG
 
 pytestmark = pytest.mark.inner
 
-
-def made(session: Session, fmt: str, **options: str) -> Table:
-    columns = [Column("k", "int"), Column("ts", "bigint"), Column("v", "int")]
-    properties = {option.replace("__", "."): value for option, value in options.items()}
-    properties = {option.replace("_", "-"): value for option, value in properties.items()}
-    return session.create_table(f"{fmt}.default.t", columns, primary_key=["k"], properties=properties)
+COLUMNS = [Column("k", "int"), Column("ts", "bigint"), Column("v", "int")]
 
 
 def written(table: Table) -> set[int]:
@@ -60,7 +55,7 @@ def in_every_way(session: Session, table: Table, tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_lookup_writes_the_changes_after_every_way_to_write(session: Session, fmt: str, tmp_path: Path) -> None:
-    table = made(session, fmt, changelog_producer="lookup", watermark_key="ts")
+    table = keyed_table(session, fmt, COLUMNS, changelog_producer="lookup", watermark_key="ts")
     first = versions_of(table)[0]
     in_every_way(session, table, tmp_path)
     put(table, (1, 40, 1))
@@ -90,7 +85,7 @@ def test_whatever_commits_rows_calls_the_hook() -> None:
 
 
 def test_a_changelog_that_cannot_be_written_fails_no_commit(session: Session, caplog: pytest.LogCaptureFixture) -> None:
-    table = made(session, "parquet", changelog_producer="lookup")
+    table = keyed_table(session, "parquet", COLUMNS, changelog_producer="lookup")
     first = versions_of(table)[0]
     place = Path(table.location) / CHANGELOG
     place.parent.mkdir(exist_ok=True)
@@ -120,7 +115,7 @@ REFUSED: list[tuple[dict[str, str], str]] = [
 @pytest.mark.parametrize(("options", "why"), REFUSED)
 def test_what_does_not_go_together_is_refused(warehouse: Path, options: dict[str, str], why: str) -> None:
     with trinity.connect(warehouse) as session, pytest.raises(TrinityError, match=re.escape(why)) as refused:
-        made(session, "parquet", **options)
+        keyed_table(session, "parquet", COLUMNS, **options)
     assert refused.value.code == "INVALID_TABLE_PROPERTY"
 
 
@@ -138,8 +133,8 @@ def shown(table: Table, after: int) -> list[tuple[int, str, int, int | None]]:
 
 @pytest.mark.full
 def test_full_compaction_shows_rounds(session: Session, tiered_fmt: str) -> None:
-    options = {"changelog_producer": "full-compaction", "full_compaction__delta_commits": "2"}
-    table = made(session, tiered_fmt, watermark_key="ts", changelog_producer__row_deduplicate="true", **options)
+    options = {"changelog_producer": "full-compaction", "full_compaction__delta_commits": "2", "watermark_key": "ts"}
+    table = keyed_table(session, tiered_fmt, COLUMNS, changelog_producer__row_deduplicate="true", **options)
     first = versions_of(table)[0]
     put(table, (1, 10, 1), (2, 10, 2), (3, 10, 3))
     assert feed(table, first) == {}

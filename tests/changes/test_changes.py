@@ -29,7 +29,7 @@ TABLES = {
 """Merge engine -> options."""
 
 
-def made(session: Session, fmt: str, engine: str) -> Table:
+def table_of_engine(session: Session, fmt: str, engine: str) -> Table:
     name = f"{fmt}.default.t"
     options = f"TBLPROPERTIES ({TABLES[engine]})" if TABLES[engine] else ""
     gone = ", gone BOOLEAN" if "gone" in options else ""
@@ -63,7 +63,7 @@ def lived(table: Table) -> Table:
 @pytest.mark.full  # the conformance suite's check draws them
 @pytest.mark.parametrize("engine", TABLES)
 def test_the_feed_is_what_reads_of_each_version_say(session: Session, fmt: str, engine: str) -> None:
-    table = lived(made(session, fmt, engine))
+    table = lived(table_of_engine(session, fmt, engine))
     first, last = oldest_version(table), newest(table)
     found = feed(table, first)
     assert found == defined_changes(table, first, last)
@@ -77,7 +77,7 @@ def test_the_feed_is_what_reads_of_each_version_say(session: Session, fmt: str, 
 
 
 def test_the_times_of_many_commits(session: Session) -> None:
-    table = made(session, "parquet", "arrival")
+    table = table_of_engine(session, "parquet", "arrival")
     for n in range(3):
         put(table, (1, n, "a", n), (n, n, "b", n))
     found = feed(table, 0)
@@ -88,7 +88,7 @@ def test_the_times_of_many_commits(session: Session) -> None:
 
 @pytest.mark.tiered
 def test_row_changes_and_rewrites(session: Session, fmt: str) -> None:
-    table = made(session, fmt, "deduplicate")
+    table = table_of_engine(session, fmt, "deduplicate")
     put(table, *((k, 10, f"v{k}", k) for k in range(6)))
     session.sql(f"UPDATE {table.name} SET v = 'u', n = n + 1 WHERE id < 3")
     session.sql(
@@ -105,7 +105,7 @@ def test_row_changes_and_rewrites(session: Session, fmt: str) -> None:
 
 @pytest.mark.full
 def test_columns_are_those_of_the_last_version(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt, "deduplicate")
+    table = table_of_engine(session, tiered_fmt, "deduplicate")
     put(table, (1, 10, "a", 1), (2, 10, "b", 2))
     table.add_column(Column("m", "map<string,int>"))
     session.sql(f"UPDATE {table.name} SET m = map('x', 1, 'y', 2) WHERE id = 1")
@@ -138,7 +138,7 @@ def test_plain_tables(session: Session, fmt: str) -> None:
 
 
 def test_forms(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt, "arrival")
+    table = table_of_engine(session, tiered_fmt, "arrival")
     put(table, (1, 1, "a", 1))
     put(table, (1, 2, "b", 1))
     put(table, (1, 3, "a", 1), (2, 3, "c", 1))
@@ -159,7 +159,7 @@ def test_forms(session: Session, tiered_fmt: str) -> None:
 @pytest.mark.full
 @pytest.mark.tiered
 def test_bounds(session: Session, fmt: str) -> None:
-    table = made(session, fmt, "arrival")
+    table = table_of_engine(session, fmt, "arrival")
     for n in range(3):
         put(table, (n, n, "a", n))
     first = oldest_version(table)
@@ -185,7 +185,7 @@ def test_bounds(session: Session, fmt: str) -> None:
 
 @pytest.mark.tiered
 def test_what_was_vacuumed_is_not_known(session: Session, fmt: str) -> None:
-    table = made(session, fmt, "arrival")
+    table = table_of_engine(session, fmt, "arrival")
     put(table, (1, 1, "a", 1))
     put(table, (1, 2, "b", 1))
     table.compact(full=True)
@@ -210,7 +210,7 @@ def test_a_column_of_the_feeds_name_is_refused(session: Session, fmt: str) -> No
 
 @pytest.mark.full
 def test_sql(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt, "arrival")
+    table = table_of_engine(session, tiered_fmt, "arrival")
     put(table, (1, 1, "a", 1))
     put(table, (1, 2, "b", 1), (2, 2, "c", 1))
     put(table, (1, 3, "a", 1))
@@ -252,7 +252,7 @@ def test_sql(session: Session, tiered_fmt: str) -> None:
     ],
 )
 def test_what_is_wrong_in_sql_is_said(session: Session, text: str, code: str, says: str) -> None:
-    made(session, "parquet", "arrival")
+    table_of_engine(session, "parquet", "arrival")
     session.sql("USE parquet.default")
     with pytest.raises(TrinityError, match=says) as raised:
         session.sql(f"SELECT * FROM {text}")
@@ -260,7 +260,7 @@ def test_what_is_wrong_in_sql_is_said(session: Session, text: str, code: str, sa
 
 
 def test_tail_prints_changes_as_they_come(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt, "arrival")
+    table = table_of_engine(session, tiered_fmt, "arrival")
     put(table, (1, 1, "a", 1))
     first = newest(table)
     batches = [[(2, 2, "b", 1), (1, 2, "c", 1)], [(2, 3, "b", 2)]]
@@ -283,7 +283,7 @@ def test_tail_prints_changes_as_they_come(session: Session, tiered_fmt: str) -> 
 
 
 def test_the_command_tail(session: Session, warehouse: Path) -> None:
-    table = made(session, "parquet", "arrival")
+    table = table_of_engine(session, "parquet", "arrival")
     put(table, (1, 1, "a", 1))
     command = ["tail", "parquet.default.t", "-w", str(warehouse), "--after", "0", "--once"]
     found = CliRunner().invoke(app, command)

@@ -15,7 +15,7 @@ from trinity.engine.feed.spark.appends import MOST_KEYS
 pytestmark = pytest.mark.inner
 
 
-def made(session: Session, fmt: str, kind: str) -> Table:
+def table_with_key_of(session: Session, fmt: str, kind: str) -> Table:
     session.sql(
         f"CREATE TABLE {fmt}.default.t (id {kind}, ts BIGINT, v STRING, PRIMARY KEY (id)) "
         "TBLPROPERTIES ('watermark-key' = 'ts', 'bucket' = '2')"
@@ -30,7 +30,7 @@ def put_of_kind(table: Table, kind: pa.DataType, *rows: tuple[Any, int, str]) ->
 
 @pytest.mark.full
 def test_files_without_the_keys_are_not_read(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt, "INT")
+    table = table_with_key_of(session, tiered_fmt, "INT")
     put_of_kind(table, pa.int32(), *((k, 10, "base") for k in range(100)))
     table.compact(full=True)
     put_of_kind(table, pa.int32(), (200, 10, "a"))
@@ -72,7 +72,7 @@ def test_base_rows_are_picked_by_their_keys(session: Session, tiered_fmt: str) -
 @pytest.mark.full
 @pytest.mark.parametrize("few", [True, False])
 def test_keys_that_have_no_bounds_and_many_keys(session: Session, fmt: str, few: bool) -> None:
-    table = made(session, fmt, "DOUBLE")
+    table = table_with_key_of(session, fmt, "DOUBLE")
     kind = pa.float64()
     first = put_of_kind(table, kind, *((float(k), 10, f"v{k}") for k in range(20)), (math.nan, 10, "nan"))
     table.compact(full=True)

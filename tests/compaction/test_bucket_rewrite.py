@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.resolve import base
+from tests.support.tables import keyed_table
 from trinity import Column, Session, Table
 from trinity.engine.compacting.spark.driver_merge import MOST_LOCAL_BYTES
 from trinity.spi import Tier
@@ -38,9 +39,9 @@ def folded(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-def made(session: Session, fmt: str, key: list[str], **options: str) -> Table:
-    properties = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4", **options}
-    return session.create_table(f"{fmt}.default.t", COLUMNS, primary_key=key, properties=properties)
+def bucketed_table(session: Session, fmt: str, key: list[str]) -> Table:
+    options = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
+    return keyed_table(session, fmt, COLUMNS, key=key, **options)
 
 
 def row(number: int, ts: int | None, v: str, gone: bool = False) -> Row:
@@ -81,7 +82,7 @@ def check_in_order(table: Table, key: list[str]) -> None:
 )
 def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: str, key: str, folded: None) -> None:
     """The log has new keys before, between and after those of several pages of the base, late rows, and tombstones."""
-    table = made(session, tiered_fmt, KEYS[key])
+    table = bucketed_table(session, tiered_fmt, KEYS[key])
     upsert(table, [row(n, 10, "base") for n in range(0, 100_000, 2)])
     table.compact(full=True)
     draw = random.Random(5)
@@ -106,7 +107,7 @@ def test_every_kind_of_change_ends_in_its_place(session: Session, tiered_fmt: st
 
 
 def test_rows_that_a_resolve_has_deleted_stay_away(session: Session, tiered_fmt: str, folded: None) -> None:
-    table = made(session, tiered_fmt, ["number"])
+    table = bucketed_table(session, tiered_fmt, ["number"])
     upsert(table, [row(n, 10, "base") for n in range(20_000)])
     table.compact(full=True)
     upsert(table, [row(n, 11, "resolved", gone=n % 7 == 0) for n in range(0, 20_000, 5)])
@@ -121,7 +122,7 @@ def test_rows_that_a_resolve_has_deleted_stay_away(session: Session, tiered_fmt:
 
 def test_buckets_without_a_row_of_the_log_are_written_too(session: Session, tiered_fmt: str, folded: None) -> None:
     """Three buckets have no row of the log, which has one key."""
-    table = made(session, tiered_fmt, ["number"])
+    table = bucketed_table(session, tiered_fmt, ["number"])
     upsert(table, [row(n, 10, "base") for n in range(1000)])
     table.compact(full=True)
     upsert(table, [row(5, 12, "last")])
@@ -163,7 +164,7 @@ def test_of_first_row_the_first_stays(session: Session, tiered_fmt: str) -> None
 def test_columns_that_do_not_shrink_are_stored_as_they_are(session: Session, fmt: str) -> None:
     """An uncompressed column is read a quarter faster. The log is compressed, as it should be small."""
     chance = random.Random(1)
-    table = made(session, fmt, ["number"])
+    table = bucketed_table(session, fmt, ["number"])
     upsert(table, [row(n, n, chance.randbytes(9).hex()) for n in range(3000)])
     assert set(codecs(table).values()) == {"SNAPPY"}
     found = shown(table)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.support.resolve import fill, made
+from tests.support.resolve import fill, numbers_table
 from trinity import Column, Session, Table, TrinityError
 from trinity.spi import Tier
 
 
 @pytest.fixture
 def numbers(session: Session, fmt: str) -> Table:
-    return made(session, fmt)
+    return numbers_table(session, fmt)
 
 
 def contents(table: Table) -> set[tuple[int, str]]:

@@ -6,12 +6,12 @@ import logging
 import re
 import threading
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import trinity
+from tests.support.tables import keyed_table
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.compacting import after_commit
 from trinity.engine.compacting.after_commit import THREAD
@@ -22,9 +22,10 @@ pytestmark = pytest.mark.inner
 COLUMNS = [Column("k", "bigint"), Column("ts", "bigint")]
 
 
-def made(session: Session, catalog: str, **options: Any) -> Table:
-    properties = {"watermark-key": "ts", **{f"compaction.trigger.{k.replace('_', '-')}": v for k, v in options.items()}}
-    return session.create_table(f"{catalog}.default.t", COLUMNS, primary_key=["k"], properties=properties)
+def triggered_table(session: Session, fmt: str, **trigger: str) -> Table:
+    """Create a table with a trigger of compactions, whose properties are given by the last part of their names."""
+    properties = {f"compaction__trigger__{name}": value for name, value in trigger.items()}
+    return keyed_table(session, fmt, COLUMNS, watermark_key="ts", **properties)
 
 
 def fill(table: Table, start: int, stop: int, ts: int = 1) -> None:
@@ -75,7 +76,7 @@ def test_nothing_is_due_without_a_limit() -> None:
 )
 def test_what_is_no_limit_is_refused(tmp_path: Path, options: dict[str, str], why: str) -> None:
     with trinity.connect(tmp_path) as session, pytest.raises(TrinityError, match=re.escape(why)) as refused:
-        made(session, "parquet", **options)
+        triggered_table(session, "parquet", **options)
     assert refused.value.code == "INVALID_TABLE_PROPERTY"
 
 
@@ -90,14 +91,14 @@ def test_tables_that_nothing_compacts_are_refused(tmp_path: Path) -> None:
 
 def test_a_limit_that_is_not_reached_starts_nothing(tmp_path: Path) -> None:
     with trinity.connect(tmp_path) as session:
-        table = made(session, "parquet", commits="3")
+        table = triggered_table(session, "parquet", commits="3")
         fill(table, 0, 10)
         fill(table, 0, 10, ts=2)
         assert operations(table) == ["create", "append", "append"]
 
 
 def test_the_writer_compacts_once_the_log_is_large(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt, log_share="0.5", commits="3")
+    table = triggered_table(session, tiered_fmt, log_share="0.5", commits="3")
     fill(table, 0, 1000)  # the table has only a log
     assert operations(table)[2:] == ["compact"]
     fill(table, 0, 10, ts=2)
@@ -118,7 +119,7 @@ def test_a_failed_compaction_fails_no_commit(
         raise TrinityError("FILESYSTEM_ERROR", "the disk is full")
 
     monkeypatch.setattr("trinity.engine.compacting.compact.compact", fails)
-    table = made(session, tiered_fmt, commits="2")
+    table = triggered_table(session, tiered_fmt, commits="2")
     fill(table, 0, 10)
     with caplog.at_level(logging.WARNING, "trinity"):
         fill(table, 0, 10, ts=2)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import trinity
-from tests.support.resolve import base, expected, fill, made, values_by_key
+from tests.support.resolve import base, expected, fill, numbers_table, values_by_key
 from trinity import Session, Table, TrinityError
 from trinity.engine.reading import data_files
 from trinity.engine.reading.spark import deleted_rows
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.inner
 @pytest.fixture(params=["parquet", *(pytest.param(fmt, marks=pytest.mark.full) for fmt in ("delta", "iceberg"))])
 def numbers(session: Session, request: pytest.FixtureRequest) -> Table:
     """Make a table in each format that deletes rows by position."""
-    return made(session, request.param)
+    return numbers_table(session, request.param)
 
 
 def plan(table: Table) -> str:
@@ -216,7 +216,7 @@ def test_vacuum_keeps_positions_as_long_as_a_version_needs_them(numbers: Table) 
 def test_another_process_reads_what_checkpoints_say_and_a_lost_file_is_named(warehouse: Path, session: Session) -> None:
     catalogs = {"p": {"connector": "parquet", "warehouse": str(warehouse), "checkpoint-interval": 2}}
     with trinity.connect(warehouse, catalogs=catalogs) as other:
-        table = made(other, "p")
+        table = numbers_table(other, "p")
         fill(table, 0, 20, 1, "a")
         table.compact(full=True)
         for n in (2, 3, 4):
@@ -237,7 +237,7 @@ def test_another_process_reads_what_checkpoints_say_and_a_lost_file_is_named(war
 
 @pytest.mark.full
 def test_the_first_row_of_a_key_stays(session: Session) -> None:
-    table = made(session, "parquet", merge_engine="first-row", watermark_key="", tombstone_key="")
+    table = numbers_table(session, "parquet", merge_engine="first-row", watermark_key="", tombstone_key="")
     fill(table, 0, 10, 1, "a")
     table.compact(full=True)
     fill(table, 5, 15, 2, "b")
@@ -255,7 +255,7 @@ def test_the_first_row_of_a_key_stays(session: Session) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("options", [{"watermark_key": ""}, {"watermark_key": "", "tombstone_key": ""}], ids=str)
 def test_without_a_watermark_the_later_row_wins(session: Session, options: dict[str, str]) -> None:
-    table = made(session, "parquet", **options)
+    table = numbers_table(session, "parquet", **options)
     fill(table, 0, 10, 9, "a")
     table.compact(full=True)
     fill(table, 5, 15, 1, "b")
@@ -320,7 +320,7 @@ def test_files_of_one_size_are_told_by_name(numbers: Table, monkeypatch: pytest.
 
 
 def test_a_format_that_cannot_says_what_to_use_instead(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = made(session, "parquet")
+    table = numbers_table(session, "parquet")
     fill(table, 0, 2, 1, "a")
     monkeypatch.setattr(type(table.connector.metadata), "keeps_deletes", False)
     with pytest.raises(TrinityError, match=r"compact\(full=True\)") as caught:
@@ -330,7 +330,7 @@ def test_a_format_that_cannot_says_what_to_use_instead(session: Session, monkeyp
 
 @pytest.mark.full
 def test_a_delta_table_whose_owner_wants_no_deletion_vectors(session: Session) -> None:
-    table = made(session, "delta", **{"delta.enableDeletionVectors": "false"})
+    table = numbers_table(session, "delta", **{"delta.enableDeletionVectors": "false"})
     fill(table, 0, 2, 1, "a")
     with pytest.raises(TrinityError, match=r"delta\.enableDeletionVectors") as caught:
         table.compact("resolve")

@@ -12,14 +12,14 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaProtocolError
 
 from tests.support.iceberg import iceberg_spark, pyiceberg
-from tests.support.resolve import fill, made, values_by_key
+from tests.support.resolve import fill, numbers_table, values_by_key
 from trinity import Session, Table
 
 
 @pytest.fixture(params=["parquet", *(pytest.param(fmt, marks=pytest.mark.full) for fmt in ("delta", "iceberg"))])
 def numbers(session: Session, request: pytest.FixtureRequest) -> Table:
     """Make a table in each format that deletes rows by position."""
-    return made(session, request.param)
+    return numbers_table(session, request.param)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def resolved_twice(numbers: Table) -> Iterator[dict[int, str]]:
 
 @pytest.mark.full
 def test_r1_iceberg_s_own_readers_see_the_merged_rows(session: Session) -> None:
-    numbers = made(session, "iceberg")
+    numbers = numbers_table(session, "iceberg")
     for wanted in resolved_twice(numbers):
         assert {r.k: r.v for r in iceberg_spark(session).table("iceberg.default.numbers").collect()} == wanted
         found = pyiceberg(numbers).scan().to_arrow().to_pylist()
@@ -64,7 +64,7 @@ def test_r1_iceberg_s_own_readers_see_the_merged_rows(session: Session) -> None:
 
 @pytest.mark.full
 def test_r1_delta_s_own_readers_see_the_merged_rows(session: Session) -> None:
-    numbers = made(session, "delta")
+    numbers = numbers_table(session, "delta")
     for merged in resolved_twice(numbers):
         wanted = sorted(merged.items())
         spark = session.spark.read.format("delta").load(numbers.location)

@@ -13,6 +13,7 @@ import pytest
 import trinity
 from tests.support.files_of_others import COLUMNS, ENGINES
 from tests.support.foreign import Other, shown
+from tests.support.tables import keyed_table
 from trinity import Column, Session, Table, TrinityError
 from trinity.engine.appending import append
 from trinity.spi import STAMP
@@ -44,10 +45,8 @@ def seen_by_duckdb(table: Table) -> list[str]:
     return sorted(map(repr, found.to_arrow_table().to_pylist()))
 
 
-def made(session: Session, fmt: str, engine: str, name: str = "t") -> Table:
-    return session.create_table(
-        f"{fmt}.default.{name}", COLUMNS, primary_key=["k"], partition_by=(), properties=ENGINES[engine]
-    )
+def table_of_engine(session: Session, fmt: str, engine: str, name: str = "t") -> Table:
+    return keyed_table(session, fmt, COLUMNS, name=name, **ENGINES[engine])
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def made(session: Session, fmt: str, engine: str, name: str = "t") -> Table:
     indirect=["fmt"],
 )
 def test_a_rewrite_undoes_nothing(session: Session, fmt: str, engine: str) -> None:
-    table = made(session, fmt, engine)
+    table = table_of_engine(session, fmt, engine)
     table.upsert(batch([1, 2, 3, 4]))
     table.delete([2, 4])
     table.update("k = 3", {"x": "'zzz'"})
@@ -71,7 +70,7 @@ def test_a_rewrite_undoes_nothing(session: Session, fmt: str, engine: str) -> No
 @pytest.mark.full
 @pytest.mark.parametrize(("fmt", "engine", "by"), CASES, indirect=["fmt"])
 def test_rewrites_undo_nothing(session: Session, fmt: str, engine: str, by: str | None) -> None:
-    table, own = made(session, fmt, engine), made(session, "parquet", engine, "own")
+    table, own = table_of_engine(session, fmt, engine), table_of_engine(session, "parquet", engine, "own")
     other = Other(session, table)
 
     def both(*steps: Callable[[Table], Any]) -> None:
@@ -107,7 +106,7 @@ def test_an_append_that_a_delete_overtakes(
     session: Session, fmt: str, earlier: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The append counts as later than the delete, even if the delete added the column that records the order."""
-    table = made(session, fmt, "arrival")
+    table = table_of_engine(session, fmt, "arrival")
     table.upsert(batch([1, 2, 3]))
     if earlier:
         table.delete([3])
@@ -136,7 +135,7 @@ def test_an_append_that_a_delete_overtakes(
 @BOTH
 def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
     """Their order is known until another engine rewrites them; a read that then depends on it raises an error."""
-    table = made(session, fmt, "arrival")
+    table = table_of_engine(session, fmt, "arrival")
     table.upsert(batch([1, 2, 3]))
     table.delete([1])
     Other(session, table).add(batch([1, 4], v="new"))
@@ -160,7 +159,7 @@ def test_rows_that_another_engine_added(session: Session, fmt: str) -> None:
 @pytest.mark.full
 def test_rows_that_another_engine_added_outlive_its_snapshots(session: Session, warehouse: Path) -> None:
     """An Iceberg file carries the commit of its rows; only between copies of the rows is the order unknown."""
-    table = made(session, "iceberg", "arrival")
+    table = table_of_engine(session, "iceberg", "arrival")
     table.upsert(batch([1, 2, 3]))
     table.delete([2])
     other = Other(session, table)
@@ -178,7 +177,7 @@ def test_rows_that_another_engine_added_outlive_its_snapshots(session: Session, 
 @pytest.mark.full
 @BOTH
 def test_a_minor_compaction_keeps_the_place_of_added_rows(session: Session, fmt: str) -> None:
-    table = made(session, fmt, "partial_update")
+    table = table_of_engine(session, fmt, "partial_update")
     table.upsert(batch([*range(40)]))
     table.compact(full=True)
     table.delete([1, 2])
@@ -192,7 +191,7 @@ def test_a_minor_compaction_keeps_the_place_of_added_rows(session: Session, fmt:
 @pytest.mark.full
 @BOTH
 def test_the_column_comes_with_the_first_row_change(session: Session, fmt: str) -> None:
-    table = made(session, fmt, "tombstone")
+    table = table_of_engine(session, fmt, "tombstone")
     table.upsert(batch([1, 2]))
     table.compact(full=True)
     before = table.splits().version
@@ -211,7 +210,7 @@ def test_the_column_comes_with_the_first_row_change(session: Session, fmt: str) 
 
 
 def test_nobody_rewrites_parquet(session: Session) -> None:
-    table = made(session, "parquet", "tombstone")
+    table = table_of_engine(session, "parquet", "tombstone")
     table.upsert(batch([1, 2]))
     table.delete([2])
     assert STAMP not in [c.name for c in table.definition.columns]

@@ -46,7 +46,8 @@ KINDS = {
 """Type -> the type of its values in Arrow."""
 
 
-def made(local: Session, catalog: str, columns: str, key: str, kind: str = "INT") -> Table:
+def history_table(local: Session, catalog: str, columns: str, key: str, kind: str = "INT") -> Table:
+    """Create the target of events that are kept as versions of rows."""
     name = f"{catalog}.default.t"
     properties = "TBLPROPERTIES ('tombstone.keep-values' = 'true')"
     local.sql(f"CREATE TABLE {name} (k {kind}, {columns}, PRIMARY KEY (k, {key})) {properties}")
@@ -67,7 +68,7 @@ def test_a_value_that_is_equal_begins_no_version(
     local: Session, catalog: str, kind: str, value: Any, alike: Any, other: Any
 ) -> None:
     """H4: each event is a batch of its own. The equal one changes nothing when it is delivered again."""
-    table = made(local, catalog, f"v {kind}, n INT, __START_AT INT, __END_AT INT", "n")
+    table = history_table(local, catalog, f"v {kind}, n INT, __START_AT INT, __END_AT INT", "n")
     given = [v if isinstance(v, pa.Array) else pa.array([v], KINDS[kind]) for v in (value, alike, other)]
     assert [applied(table, [], v=v, n=pa.array([n], pa.int32())) for n, v in enumerate(given)] == [1, 2, 2]
     assert applied(table, [], v=given[0], n=pa.array([1], pa.int32())) == 0
@@ -95,7 +96,7 @@ def test_only_files_that_may_have_the_keys_are_read(
     local: Session, catalog: str, kind: str, key: pa.Array, other: pa.Array
 ) -> None:
     """The others may even be missing. A CHAR is compared as it is stored, padded."""
-    table = made(local, catalog, INTERVAL, "n", kind)
+    table = history_table(local, catalog, INTERVAL, "n", kind)
     assert applied(table, [], k=other, n=FIRST) == 1
     (file,) = table.splits().files
     Path(file.path.removeprefix("file://")).unlink()
@@ -105,7 +106,7 @@ def test_only_files_that_may_have_the_keys_are_read(
 @pytest.mark.parametrize("catalog", FORMATS)
 def test_a_key_that_python_lacks_finds_its_rows(local: Session, catalog: str) -> None:
     """A day after the year 9999 is no bound."""
-    table, day = made(local, catalog, INTERVAL, "n", "date"), pa.array([AFTER_9999], pa.date32())
+    table, day = history_table(local, catalog, INTERVAL, "n", "date"), pa.array([AFTER_9999], pa.date32())
     assert [applied(table, [], k=day, n=n) for n in (FIRST, SECOND)] == [1, 2]
 
 
@@ -128,7 +129,7 @@ def test_events_are_ordered_by_a_sequence_of_any_type(
     local: Session, catalog: str, kind: str, values: pa.Array
 ) -> None:
     """H1, H3: the latest event is delivered first."""
-    table = made(local, catalog, f"v INT, __START_AT {kind}, __END_AT {kind}", "__START_AT")
+    table = history_table(local, catalog, f"v INT, __START_AT {kind}, __END_AT {kind}", "__START_AT")
     for n in reversed(range(len(values))):
         applied(table, ["n"], v=pa.array([n], pa.int32()), n=values.slice(n, 1))
     found = {row["v"]: row for row in table.to_arrow().to_pylist()}

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.support.tables import keyed_table
 from trinity import Column, Session, Table, TrinityError
 
 Row = dict[str, Any]
@@ -80,14 +81,10 @@ def shown(changes: Any) -> Counter[tuple[str, Any]]:
     return Counter((r["_change_type"], comparable(r)) for r in changes.to_arrow().to_pylist())
 
 
-def made(local: Session, fmt: str, options: dict[str, str]) -> Table:
-    return local.create_table(f"{fmt}.default.t", COLUMNS, primary_key=["k"], properties={"bucket": "2", **options})
-
-
 @pytest.mark.parametrize("kind", OPTIONS)
 def test_changes_lead_from_one_read_to_the_next(local: Session, local_fmt: str, kind: str) -> None:
     draw = random.Random(f"{local_fmt}{kind}")
-    table = made(local, local_fmt, OPTIONS[kind])
+    table = keyed_table(local, local_fmt, COLUMNS, bucket="2", **OPTIONS[kind])
     start = table.splits().version
     ends = [start]  # the versions with visible changes
     for _ in range(8):
@@ -113,7 +110,7 @@ def test_changes_lead_from_one_read_to_the_next(local: Session, local_fmt: str, 
 
 
 def test_changes_on_disk_are_read_from_there(local: Session, local_fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = made(local, local_fmt, OPTIONS["on disk"])
+    table = keyed_table(local, local_fmt, COLUMNS, bucket="2", **OPTIONS["on disk"])
     start = table.splits().version
     for ts in (1, 2):
         table.upsert(pa.table({"k": range(ts, ts + 3), "ts": [ts] * 3, "v": [float(ts)] * 3}))
@@ -130,7 +127,7 @@ def test_changes_on_disk_are_read_from_there(local: Session, local_fmt: str, mon
 
 
 def test_the_log_tells_where_each_version_is(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt, OPTIONS["late rows"])
+    table = keyed_table(local, local_fmt, COLUMNS, bucket="2", **OPTIONS["late rows"])
     table.upsert(pa.table({"k": [1, 2, 3], "ts": [1, 1, 1]}))
     table.compact("full")
     table.upsert(pa.table({"k": [2, 3], "ts": [2, 2], "gone": [False, True]}))

@@ -14,7 +14,8 @@ from trinity import Column, Session, Table, TrinityError
 COLUMNS = [Column("k", "bigint", nullable=False), Column("n", "int"), Column("v", "string")]
 
 
-def made(local: Session, fmt: str, **checks: str) -> Table:
+def checked_table(local: Session, fmt: str, **checks: str) -> Table:
+    """Create a table with these CHECK constraints."""
     return local.create_table(f"{fmt}.default.t", COLUMNS, primary_key=["k"], checks=checks)
 
 
@@ -24,7 +25,7 @@ def fill(table: Table, **columns: list[object]) -> None:
 
 
 def test_columns_change(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = checked_table(local, local_fmt)
     fill(table, k=[1, 2], n=[10, None], v=["a", "b"])
     table.add_column(Column("w", "date"), after="k")
     table.rename_column("v", "text")
@@ -44,7 +45,7 @@ def test_columns_change(local: Session, local_fmt: str) -> None:
 
 
 def test_properties_are_unset(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = checked_table(local, local_fmt)
     fill(table, k=[1], n=[1])
     table.set_properties({"comment": "kept", "tombstone.retention": "1 day", "compaction.trigger.commits": 9})
     name = table.name
@@ -77,7 +78,7 @@ def test_a_property_by_which_rows_were_written_stays(local: Session, local_fmt: 
 
 
 def test_a_column_becomes_not_null_where_no_row_is(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = checked_table(local, local_fmt)
     fill(table, k=[1, 2], n=[10, None], v=["a", "b"])
     version = table.splits().version
     with pytest.raises(TrinityError, match=r"'n' of table .* is NULL in some rows") as error:
@@ -109,7 +110,7 @@ def test_options_of_iceberg_follow_their_columns(local: Session) -> None:
 
 
 def test_columns_become_not_null_together_or_not_at_all(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = checked_table(local, local_fmt)
     fill(table, k=[1, 2], n=[10, None], v=["a", "b"])
     text = f"ALTER TABLE {table.name} ALTER COLUMN v SET NOT NULL, ALTER COLUMN n SET NOT NULL"
     with refused("CONSTRAINT_VIOLATION", "'v' or 'n'", "NULL in some rows"):
@@ -122,7 +123,7 @@ def test_columns_become_not_null_together_or_not_at_all(local: Session, local_fm
 
 
 def test_clauses_of_alter_that_would_be_lost_are_refused(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = checked_table(local, local_fmt)
     fill(table, k=[1], n=[5], v=["a"])
     version = table.version
     for dialect in ("spark", "postgres"):
@@ -135,7 +136,7 @@ def test_clauses_of_alter_that_would_be_lost_are_refused(local: Session, local_f
 
 
 def test_a_check_is_added_where_every_row_meets_it(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = checked_table(local, local_fmt)
     fill(table, k=[1, 2], v=["a", "b"])
     table.add_check("positive", "n > 0")
     with pytest.raises(TrinityError, match="do not meet CHECK") as error:
@@ -153,19 +154,19 @@ def test_a_check_is_added_where_every_row_meets_it(local: Session, local_fmt: st
 )
 def test_a_check_that_is_none_is_refused(local: Session, local_fmt: str, condition: str, code: str) -> None:
     with pytest.raises(TrinityError) as error:
-        made(local, local_fmt, wrong=condition)
+        checked_table(local, local_fmt, wrong=condition)
     assert error.value.code == code
     assert local.list_tables(local_fmt, "default") == []
 
 
 def test_a_check_that_only_spark_evaluates_is_said_by_name(local: Session, local_fmt: str) -> None:
     with pytest.raises(TrinityError, match=r"CHECK constraint 'odd' .*\(xxhash64\(v\) > 0\), needs Spark") as error:
-        made(local, local_fmt, odd="xxhash64(v) > 0")
+        checked_table(local, local_fmt, odd="xxhash64(v) > 0")
     assert error.value.code == "NOT_SUPPORTED"
 
 
 def test_a_plan_is_told_without_spark(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = checked_table(local, local_fmt)
     fill(table, k=[1], n=[1], v=["a"])
     assert "log: 1 of 1 file, 1 row, 1 commit" in table.explain()
     assert "log: 0 of 1 file, 0 rows, 0 commits" in table.explain(where="k = 5")

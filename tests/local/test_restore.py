@@ -18,6 +18,7 @@ import pytest
 import trinity
 from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
+from tests.support.tables import keyed_table
 from trinity import Column, Session, Table
 from trinity_iceberg.expire import EXPIRED_AT_ONCE
 
@@ -37,10 +38,6 @@ OPTIONS: dict[str, dict[str, str]] = {
     "sums": {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum", "fields.b.aggregate-function": "max"},
 }
 Row = dict[str, Any]
-
-
-def made(session: Session, name: str, options: dict[str, str], key: tuple[str, ...] = ("k",)) -> Table:
-    return session.create_table(name, COLUMNS, primary_key=key, properties=options)
 
 
 def shown(table: Table, version: int | None = None) -> list[Row]:
@@ -87,8 +84,8 @@ LONG = [(fmt, engine) for fmt in FORMATS for engine in OPTIONS]
 def test_a_restored_table_is_as_its_twin_that_never_went_on(local: Session, fmt: str, engine: str, seeds: int) -> None:
     """Two tables take the same steps; one takes more, is restored, and both continue with the same steps."""
     for seed in range(seeds):
-        draw, names = Random(f"{engine} {seed}"), (f"{fmt}.default.t{seed}", f"{fmt}.default.u{seed}")
-        table, twin = (made(local, name, OPTIONS[engine]) for name in names)
+        draw, names = Random(f"{engine} {seed}"), (f"t{seed}", f"u{seed}")
+        table, twin = (keyed_table(local, fmt, COLUMNS, name=name, **OPTIONS[engine]) for name in names)
         first, later = draw.randrange(10**6), draw.randrange(10**6)
         for each in (table, twin):
             same = Random(first)
@@ -120,7 +117,7 @@ def test_a_restored_table_is_as_its_twin_that_never_went_on(local: Session, fmt:
 @pytest.fixture
 def orders(local: Session, local_fmt: str) -> Table:
     """Make a table of three rows, one of them deleted by a tombstone that compaction has moved to the sidecar."""
-    table = made(local, f"{local_fmt}.default.orders", LATE)
+    table = keyed_table(local, local_fmt, COLUMNS, name="orders", **LATE)
     table.upsert([{"k": k, "ts": 1, "a": k} for k in (1, 2, 3)])
     table.upsert({"k": 3, "ts": 5, "gone": True})
     table.compact(full=True)
@@ -209,7 +206,7 @@ def test_a_new_column_is_none_that_a_restore_took_away(orders: Table) -> None:
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 def test_rows_before_a_restore_keep_a_column_that_it_took_away(local: Session, local_fmt: str, producer: str) -> None:
     """A feed on disk shows what a computed one shows (C6)."""
-    table = made(local, f"{local_fmt}.default.t", {"changelog-producer": producer})
+    table = keyed_table(local, local_fmt, COLUMNS, changelog_producer=producer)
     version = table.version
     table.add_column(Column("more", "string"))
     table.upsert({"k": 1, "more": "x"})
@@ -257,7 +254,7 @@ def test_transactions_stay(orders: Table) -> None:
 
 
 def test_a_plain_table(local: Session, local_fmt: str) -> None:
-    table = made(local, f"{local_fmt}.default.plain", {}, ())
+    table = local.create_table(f"{local_fmt}.default.plain", COLUMNS)
     table.append([{"k": 1, "a": 1}, {"k": 1, "a": 1}])
     version = table.version
     table.append([{"k": 2}])

@@ -61,14 +61,10 @@ def changes_of(frame: DataFrame) -> Counter[Change]:
     return Counter((r["_change_type"], r["_commit_version"], tuple(r[name] for name in names)) for r in rows)
 
 
-def made(session: Session, name: str) -> Table:
-    session.sql(f"CREATE TABLE {name} {KEYED}")
-    return session.table(name)
-
-
 @pytest.fixture
 def table(session: Session, tiered_fmt: str) -> Table:
-    return made(session, f"{tiered_fmt}.default.t")
+    session.sql(f"CREATE TABLE {tiered_fmt}.default.t {KEYED}")
+    return session.table(f"{tiered_fmt}.default.t")
 
 
 @pytest.fixture

@@ -39,10 +39,10 @@ def opened(warehouse: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
 
 @pytest.fixture
 def table(opened: Session, fmt: str) -> Table:
-    return made(opened, fmt)
+    return table_of_two_rows(opened, fmt)
 
 
-def made(session: Session, fmt: str, **properties: str) -> Table:
+def table_of_two_rows(session: Session, fmt: str, **properties: str) -> Table:
     rows = [{"k": 1, "v": "a"}, {"k": 2, "v": "b"}]
     return session.create_table(f"{fmt}.default.t", rows, primary_key=["k"], properties=properties)
 
@@ -121,7 +121,7 @@ def test_a_query_that_runs_gets_all_before_it(table: Table) -> None:
 
 def test_rounds_begin_with_it(opened: Session, fmt: str) -> None:
     """No round of full compactions has rows of the previous table, or changes between the two."""
-    table = made(opened, fmt, **ROUNDS)
+    table = table_of_two_rows(opened, fmt, **ROUNDS)
     first = table.compact(full=True).version
     table.upsert([{"k": 3}])
     at = replaced(table, OTHERS["with other columns"], **ROUNDS)
@@ -142,7 +142,7 @@ def test_rounds_begin_with_it(opened: Session, fmt: str) -> None:
 
 def test_commits_between_compactions_are_its_own(opened: Session, fmt: str) -> None:
     options = {**ROUNDS, "full-compaction.delta-commits": "2"}
-    table = made(opened, fmt, **options)
+    table = table_of_two_rows(opened, fmt, **options)
     before = table.version
     assert replaced(table, OTHERS["like it"], **options) == before + 1
     assert table.upsert([{"k": 8}]).version == table.version
@@ -150,7 +150,7 @@ def test_commits_between_compactions_are_its_own(opened: Session, fmt: str) -> N
 
 
 def test_no_changes_of_it_are_written(opened: Session, fmt: str, caplog: pytest.LogCaptureFixture) -> None:
-    table = made(opened, fmt, **{"changelog-producer": "lookup"})
+    table = table_of_two_rows(opened, fmt, **{"changelog-producer": "lookup"})
     with caplog.at_level(logging.WARNING, "trinity"):
         at = replaced(table, OTHERS["with other columns"], **{"changelog-producer": "lookup"})
         last = table.upsert([{"k": 8}]).version
@@ -163,7 +163,7 @@ def test_no_changes_of_it_are_written(opened: Session, fmt: str, caplog: pytest.
 
 def test_a_new_stream_begins_with_its_rows(opened: Session, fmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not begin with those of a full compaction of the previous table."""
-    table = made(opened, fmt, **ROUNDS)
+    table = table_of_two_rows(opened, fmt, **ROUNDS)
     table.compact(full=True)
     at = replaced(table, OTHERS["with other columns"], **ROUNDS)
     table.upsert([{"k": 8, "q": 2.5}])

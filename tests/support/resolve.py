@@ -11,7 +11,8 @@ COLUMNS = [Column("k", "bigint"), Column("ts", "bigint"), Column("gone", "boolea
 OPTIONS = {"watermark-key": "ts", "tombstone-key": "gone", "bucket": "4"}
 
 
-def made(session: Session, fmt: str, **options: str) -> Table:
+def numbers_table(session: Session, fmt: str, **options: str) -> Table:
+    """Create the table with further options, or without one that is given as empty."""
     options = {name.replace("_", "-"): value for name, value in options.items()}
     given = {name: value for name, value in {**OPTIONS, **options}.items() if value}
     return session.create_table(f"{fmt}.default.numbers", COLUMNS, primary_key=["k"], properties=given)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trinity
-from tests.support.tables import put
+from tests.support.tables import keyed_table, put
 from trinity import Column, Session, Table
 from trinity.storage import ObjectStore
 
@@ -26,11 +26,6 @@ def opened(warehouse: Path) -> Iterator[Session]:
     """Yield a session that starts no Spark."""
     with trinity.connect(warehouse) as session:
         yield session
-
-
-def made(session: Session, fmt: str, **properties: str) -> Table:
-    name = f"{fmt}.default.t"
-    return session.create_table(name, COLUMNS, primary_key=["k"], properties={**BY_TOMBSTONE, **properties})
 
 
 def found(table: Table) -> list[tuple[int, int]]:
@@ -52,7 +47,7 @@ def kept(table: Table, folder: str) -> list[str]:
 
 @pytest.mark.full
 def test_nothing_else_ends_in_parquet(session: Session, tiered_fmt: str) -> None:
-    table = made(session, tiered_fmt, **{"changelog-producer": "lookup"})
+    table = keyed_table(session, tiered_fmt, COLUMNS, changelog_producer="lookup", **BY_TOMBSTONE)
     put(table, (1, 1, False), (2, 1, False), (3, 1, False))
     put(table, (2, 2, True))
     table.compact(full=True)
@@ -74,7 +69,7 @@ def test_nothing_else_ends_in_parquet(session: Session, tiered_fmt: str) -> None
 
 @pytest.mark.full
 def test_names_of_older_releases_are_read_and_renewed(session: Session, warehouse: Path) -> None:
-    table = made(session, "parquet")
+    table = keyed_table(session, "parquet", COLUMNS, **BY_TOMBSTONE)
     put(table, (1, 1, False), (2, 2, True))
     table.compact(full=True)
     [sidecar] = Path(table.location, "_trinity").glob("*.trinity")
@@ -95,7 +90,7 @@ def test_names_of_older_releases_are_read_and_renewed(session: Session, warehous
 
 
 def test_orphans_of_any_ending_go(opened: Session) -> None:
-    table = made(opened, "parquet")
+    table = keyed_table(opened, "parquet", COLUMNS, **BY_TOMBSTONE)
     put(table, (1, 1, False))
     left = [f"_trinity/{'0' * 32}-000000-00000000{ending}" for ending in (".parquet", ".trinity")]
     for name in left:
