@@ -58,6 +58,11 @@ def where_true(condition: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return as_numpy(pc.fill_null(condition, FALSE))
 
 
+def numbered(rows: pa.Table) -> pa.Table:
+    """Return rows under numbers for names: Arrow's sorts and groups take a name that begins with a dot for a path."""
+    return rows.rename_columns([str(number) for number in range(rows.num_columns)])
+
+
 def row_numbers(columns: Iterable[pa.Array]) -> np.ndarray:
     """Return a number for each row; rows that are equal in all columns have the same number. NULL equals NULL."""
     numbers: np.ndarray | None = None

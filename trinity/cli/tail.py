@@ -53,6 +53,9 @@ def _check(table: Table, reached: ReaderPosition, found: HistoryEntry | SplitSou
 
 def _in_order(table: Table, changes: Result) -> Result:
     """Sort changes by version, then by key, a preimage before its postimage."""
+    import pyarrow.compute as pc
+
+    from trinity.arrays import numbered
     from trinity.result import Result
 
     key, facts = table.definition.primary_key, ["_commit_version", "_commit_timestamp", "_change_type"]
@@ -63,7 +66,9 @@ def _in_order(table: Table, changes: Result) -> Result:
         rows = frame.orderBy(*map(quoted, order), ascending=ascending).select(*map(quoted, columns))
         return Result(table.session, rows)
     ways = [(name, "descending" if name == "_change_type" else "ascending") for name in order]
-    return Result(table.session, changes.to_arrow().sort_by(ways).select(columns))
+    rows = changes.to_arrow()
+    sort_keys = [(str(rows.column_names.index(name)), way) for name, way in ways]
+    return Result(table.session, rows.take(pc.sort_indices(numbered(rows), sort_keys=sort_keys)).select(columns))
 
 
 def print_changes(changes: Result, to: TextIO, *, lines: bool) -> int:

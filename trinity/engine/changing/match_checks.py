@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trinity.engine.writing.parts import part_of
 from trinity.errors import TrinityError
 from trinity.messages import shown_row
 from trinity.spi import Operation
@@ -50,7 +51,7 @@ class _Watch:
         self._count(operation, page.column(width + 3))
         changed = page.filter(pc.is_in(operation, value_set=_CHANGED)).column(width + 2)
         if len(changed):
-            columns = [pc.struct_field(changed, name) for name in self.guard.identity]
+            columns = [part_of(changed, name) for name in self.guard.identity]
             self.changed.append(_table(columns))
         if self.guard.key:
             filled = page.filter(pc.is_in(operation, value_set=FILLING))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from trinity.arrays import numbered
 from trinity.engine.appending.append import arrow_reader, given_rows, is_spark_column, is_spark_frame
 from trinity.engine.changing import statement as dml
 from trinity.engine.program import Case, Counts, Expression, Program, When
@@ -81,7 +82,8 @@ def _keys(table: Target, definition: TableDefinition, what: Any) -> DataFrame | 
     conformer = plan_ingest(StoredForm.of(table, only, only.to_arrow()), keys.schema)
     pages = [conformer.conform(page) for page in keys.to_batches()]
     stored = pa.Table.from_batches(pages, conformer.storage)
-    return stored.group_by(stored.column_names, use_threads=False).aggregate([])
+    rows = numbered(stored)
+    return rows.group_by(rows.column_names, use_threads=False).aggregate([]).rename_columns(stored.column_names)
 
 
 def _check_keys(table: Target, spec: MergeSpec, present: Collection[str]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import FALSE, as_arrow, as_numpy
+from trinity.arrays import FALSE, as_arrow, as_numpy, numbered
 from trinity.hidden import ARRIVAL
 from trinity.merge.kernels.keys import Keys, comparable, without_null_keys
 from trinity.merge.properties import MergeEngine
@@ -66,8 +66,10 @@ def winner_first(spec: MergeSpec, versions: pa.Table) -> np.ndarray:
     """Return indices that sort row versions so that a key's winner comes before its other versions (K3, K4, E2)."""
     way = "ascending" if spec.descending else "descending"
     arrival = "ascending" if spec.engine is MergeEngine.FIRST_ROW else "descending"
-    order = [*((c, way, "at_end") for c in spec.ordering), (ARRIVAL, arrival, "at_end")]
-    compared = comparable(versions.select(list(dict.fromkeys(name for name, *_ in order))))
+    columns = [*dict.fromkeys(spec.ordering), ARRIVAL]
+    compared = numbered(comparable(versions.select(columns)))
+    ways = [*(way for _ in columns[1:]), arrival]
+    order = [(name, how, "at_end") for name, how in zip(compared.column_names, ways, strict=True)]
     return as_numpy(pc.sort_indices(compared, sort_keys=order))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trinity.arrays import as_arrow, as_numpy, as_scalar, valid
+from trinity.arrays import as_arrow, as_numpy, as_scalar, numbered, valid
 
 _MOST: Final = np.int64(np.iinfo(np.int64).max)
 
@@ -72,8 +72,7 @@ def sorted_indexes(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.argsort(_integers(rows.column(key[0])), kind="stable")
     compared = comparable(rows.select(list(dict.fromkeys(key))))
-    found: np.ndarray = as_numpy(pc.sort_indices(compared, sort_keys=[(name, "ascending") for name in key]))
-    return found.astype(np.int64)
+    return _ascending(compared)
 
 
 def indexes_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
@@ -81,11 +80,18 @@ def indexes_among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.nd
     if len(key) == 1 and _is_integer(rows.schema.field(key[0]).type):
         return np.searchsorted(_integers(rows.column(key[0])), _integers(others.column(key[0])))
     both = comparable(pa.concat_tables([others.select(key), rows.select(key)]).combine_chunks())
-    order = as_numpy(pc.sort_indices(both, sort_keys=[(name, "ascending") for name in key])).astype(np.int64)
+    order = _ascending(both)
     from_rows = order >= len(others)
     indexes = np.empty(len(others), np.int64)
     indexes[order[~from_rows]] = np.cumsum(from_rows)[~from_rows]
     return indexes
+
+
+def _ascending(rows: pa.Table) -> np.ndarray:
+    """Return the indices that sort rows by all their columns; the sort is stable."""
+    rows = numbered(rows)
+    found: np.ndarray = as_numpy(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in rows.column_names]))
+    return found.astype(np.int64)
 
 
 @dataclass(frozen=True)
