@@ -60,7 +60,7 @@ def presentable(message: str) -> str:
     Secrets are hidden, a traceback is reduced to its last line, and the middle of long words, quoted texts and messages
     is cut out. A message that is presentable already stays as it is.
     """
-    text = without_traceback(redacted(message))
+    text = without_traceback(redacted(_encodable(message)))
     text = _QUOTED_RUN.sub(_cut, text)
     text = _PLAIN_RUN.sub(_cut, text)
     text = _PATH_RUN.sub(_cut, text)
@@ -72,6 +72,11 @@ def presentable(message: str) -> str:
 def without_traceback(text: str) -> str:
     """Return a text without the frames of a Python traceback; the raised error stays."""
     return _TRACEBACK.sub("", text) if "Traceback (most recent call last)" in text else text
+
+
+def _encodable(text: str) -> str:
+    """Return a text with half surrogate pairs as escapes: otherwise whoever prints the message fails."""
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def _cut(found: re.Match[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -125,3 +126,42 @@ def test_the_ends_of_bigint_as_a_descending_sequence(
     local.sql(f"""MERGE INTO {table.name} t USING (SELECT 1 AS k, 5L AS ts, 'b' AS v) s
         ON t.k = s.k AND t.v = s.v WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED THEN INSERT *""")
     assert table.to_arrow()["v"].to_pylist() == left
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("text", b"ab"), ("text", bytearray(b"ab")), ("raw", "ab"), ("n", UUID(int=1)), ("day", 1.0),
+        ("day", Decimal(1)), ("day", UUID(int=1)), ("at", 1.0), ("at", Decimal(1)), ("clock", 1.0),
+        ("texts", [b"ab"]), ("list", [UUID(int=1)]), ("map", {b"a": 1}), ("st", {"b": b"ab"}),
+    ],
+)  # fmt: skip
+def test_values_of_python_that_only_look_like_the_type(table: Table, column: str, value: Any) -> None:
+    table.add_column(Column("raw", "binary"))
+    before = table.version
+    with refused("TYPE_MISMATCH", f"'{column}'", "row 0"):
+        table.upsert([{"k": 1, column: value}])
+    assert table.version == before
+
+
+def test_a_text_with_half_a_character_is_refused_in_words_that_can_be_printed(table: Table) -> None:
+    with refused("TYPE_MISMATCH", "'text'", "ud800") as found:
+        table.upsert([{"k": 1, "text": "\ud800"}])
+    assert str(found.value).encode()
+
+
+@pytest.mark.parametrize(("column", "kind"), [("day", pa.date32()), ("at", pa.timestamp("us", "UTC"))])
+def test_a_year_that_python_lacks_is_named_as_such(table: Table, column: str, kind: pa.DataType) -> None:
+    far = 10**7 if column == "day" else 2**60
+    table.upsert(pa.table({"k": [1], column: pa.array([far], kind)}))
+    found = table.session.sql(f"SELECT {column} FROM {table.name}")
+    for read in (found.collect, found.to_pylist, found.show):
+        with refused("NUMERIC_VALUE_OUT_OF_RANGE", "years 1 to 9999", "to_arrow()", "AS STRING"):
+            read()
+    texts = table.session.sql(f"SELECT CAST({column} AS STRING) AS text FROM {table.name}").to_pylist()
+    assert texts[0]["text"].startswith("+29349-01-26" if column == "day" else "+38504-08-17")
+
+
+def test_a_text_that_is_no_choice_is_shown(local: Session) -> None:
+    with refused("INVALID_ARGUMENTS", "engine is to be one of 'auto', 'local', 'spark'", "and is 'lokal'"):
+        local.sql("SELECT 1", engine="lokal")  # type: ignore[arg-type]

@@ -104,7 +104,13 @@ def _from_value(error: Exception) -> TrinityError | None:
 
 
 def _beyond(error: Exception) -> TrinityError:
-    message = f"A number or a time is beyond what can be kept: {_sentence(error)}"
+    if any(text in str(error) for text in ("date value out of range", "year ", "ordinal must be")):
+        message = (
+            "A date or a time is beyond the years 1 to 9999, which are all that Python's dates have: read the column "
+            f"by to_arrow(), or by CAST(… AS STRING). ({_sentence(error)})"
+        )
+    else:
+        message = f"A number or a time is beyond what can be kept: {_sentence(error)}"
     return TrinityError("NUMERIC_VALUE_OUT_OF_RANGE", message)
 
 

@@ -25,6 +25,7 @@ from trinity.calls.causes import as_trinity
 from trinity.calls.spark import STOPPED, is_stopped
 from trinity.clock import now
 from trinity.errors import TrinityError
+from trinity.messages import value_text
 from trinity.secrets import scrub
 
 Check = Callable[[Any], Any]
@@ -126,8 +127,15 @@ def _check(annotation: Any, names: Mapping[str, Any]) -> tuple[Check, str]:
     raise TypeError(f"annotation {annotation!r} is not understood")
 
 
+_CHOICE: Final = "one of "
+"""What the words begin with for a text that must be one of some."""
+
+
 def _refuse(words: str, value: object) -> NoReturn:
-    shown = "None" if value is None else f"of type {type(value).__name__}"
+    if isinstance(value, str) and words.startswith(_CHOICE):
+        shown = value_text(value)
+    else:
+        shown = "None" if value is None else f"of type {type(value).__name__}"
     raise _OtherKind("", f"is to be {words}, and is {shown}")
 
 
@@ -231,7 +239,7 @@ def _instance(kind: type, words: str) -> tuple[Check, str]:
 
 
 def _literal(values: tuple[Any, ...]) -> tuple[Check, str]:
-    words = f"one of {', '.join(map(repr, values))}"
+    words = _CHOICE + ", ".join(map(repr, values))
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value not in values:

@@ -7,6 +7,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -112,6 +113,8 @@ def _exact(value: Any, kind: pa.DataType) -> Any:
         if isinstance(value, str | bytes | Mapping | Iterator):
             raise ValueError("no list")
         return [_exact(item, kind.value_type) for item in value]
+    if isinstance(value, _of_other_types(kind)):
+        raise ValueError("another type")
     whole = not (types.is_floating(kind) or types.is_decimal(kind))
     if whole and isinstance(value, float | np.floating | Decimal) and value != int(value):
         raise ValueError("no whole number")
@@ -122,6 +125,18 @@ def _exact(value: Any, kind: pa.DataType) -> Any:
     if getattr(value, "nanosecond", 0):
         raise ValueError("nanoseconds")
     return value
+
+
+def _of_other_types(kind: pa.DataType) -> tuple[type, ...]:
+    """Return the classes of values that Arrow would take for a type though they are of another one."""
+    types = pa.types
+    if types.is_string(kind):
+        return (bytes, bytearray, memoryview)
+    if types.is_binary(kind):
+        return (str,)
+    if types.is_temporal(kind):
+        return (float, np.floating, Decimal, UUID)
+    return (UUID,)
 
 
 def _fields(value: Any, kind: pa.StructType) -> Any:
