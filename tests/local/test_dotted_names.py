@@ -63,6 +63,23 @@ def test_rows_are_changed_and_deleted_by_such_a_key(local: Session, local_fmt: s
         )
 
 
+@pytest.mark.parametrize("local_fmt", ["parquet", "delta"])
+@pytest.mark.parametrize("dotted_first", [True, False])
+def test_a_dotted_column_has_its_own_bounds_beside_a_struct(local: Session, local_fmt: str, dotted_first: bool) -> None:
+    """Iceberg has no such tables: a field of the struct would have the column's name there."""
+    within = pa.array([{"b": 1}, {"b": 2}], pa.struct([("b", pa.int32())]))
+    columns = {"k": pa.array([1, 2], pa.int32()), "a.b": pa.array([10, 20], pa.int32()), "a": within}
+    names = ["k", "a.b", "a"] if dotted_first else ["a", "a.b", "k"]
+    table = local.create_table(f"{local_fmt}.default.t", pa.table({n: columns[n] for n in names}), primary_key=["k"])
+    for _ in range(2):
+        assert local.sql(f"SELECT k FROM {table.name} WHERE `a.b` = 20").to_pylist() == [{"k": 2}]
+        assert local.sql(f"SELECT k FROM {table.name} WHERE a.b = 1").to_pylist() == [{"k": 1}]
+        assert table.to_arrow(["k"], where="`a.b` > 15").to_pylist() == [{"k": 2}]
+        table.compact(full=True)
+    local.sql(f"DELETE FROM {table.name} WHERE `a.b` = 10")
+    assert table.to_arrow(["k"]).to_pylist() == [{"k": 2}]
+
+
 def test_tail_prints_in_the_order_of_such_a_key(local: Session, local_fmt: str) -> None:
     table, shown = made(local, local_fmt), io.StringIO()
     first = table.version

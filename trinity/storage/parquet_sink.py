@@ -315,9 +315,9 @@ def footer_statistics(
 
     Bounds that Python cannot hold (years beyond 1 to 9999) are left out.
     """
-    wanted = {
-        footer.schema.column(i).path: i for i in range(footer.num_columns) if footer.schema.column(i).path in columns
-    }
+    leaves = ((i, footer.schema.column(i)) for i in range(footer.num_columns))
+    # a leaf within a column has a path that is not its name, and that may be the name of another column
+    wanted = {leaf.path: i for i, leaf in leaves if leaf.path in columns and leaf.path == leaf.name}
     groups = range(footer.num_row_groups) if group is None else [group]
     found = {}
     for name, index in wanted.items():
