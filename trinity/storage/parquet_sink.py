@@ -212,8 +212,10 @@ def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, 
         tier: its tier.
     """
     leaves = _leaves(schema)
+    paths = dict.fromkeys(path for path, _ in leaves)
+    floating = {path for path, kind in leaves if kind in ("FLOAT", "DOUBLE")}
     columns = dict(zip(first.schema.names, first.columns, strict=True))
-    dictionaries = [path for path in leaves if path not in columns or _repeats(columns[path])]
+    dictionaries = [path for path in paths if path not in columns or _repeats(columns[path])]
     lasts = tier is Tier.BASE or first.nbytes >= LARGE_BYTES.value
     return {
         # files of few rows are soon compacted: for them it is not worth choosing codecs
@@ -221,7 +223,7 @@ def writer_options(first: pa.Table, schema: pa.Schema, tier: Tier) -> dict[str, 
         "store_decimal_as_integer": True,
         "use_dictionary": dictionaries,
         # Arrow's bounds leave NaN out, and Spark would skip a row group in which f > 100 holds for NaN alone (K3)
-        "write_statistics": [path for path, kind in leaves.items() if kind not in ("FLOAT", "DOUBLE")],
+        "write_statistics": [path for path in paths if path not in floating],
         # sorted files: a key look-up reads few pages
         "write_page_index": lasts,
         "max_rows_per_page": PAGE_ROWS.value if lasts else None,
@@ -262,13 +264,16 @@ def _folders_of(name: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(len(parts) - 1, -1, -1)]
 
 
-def _leaves(storage: pa.Schema) -> dict[str, str]:
-    """Return path -> physical type of every stored column, those within nested types too."""
+def _leaves(storage: pa.Schema) -> list[tuple[str, str]]:
+    """Return path and physical type of every stored column, those within nested types too.
+
+    A column whose name has a dot may have the path of a field within another one.
+    """
     footers: list[pq.FileMetaData] = []
     with pq.ParquetWriter(pa.BufferOutputStream(), storage, metadata_collector=footers):
         pass  # the footer of a file without rows has the paths and types already
     columns = [footers[0].schema.column(i) for i in range(footers[0].num_columns)]
-    return {c.path: c.physical_type for c in columns}
+    return [(c.path, c.physical_type) for c in columns]
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

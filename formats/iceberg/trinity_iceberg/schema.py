@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -92,7 +93,24 @@ def to_iceberg_schema(definition: TableDefinition) -> Schema:
     """Return the Iceberg schema of a new table, with required and identifier fields as far as Iceberg allows them."""
     ids = count(1)
     fields = [_to_iceberg_field(c, ids, required=_is_required(definition, c)) for c in definition.columns]
-    return Schema(*fields, identifier_field_ids=_identifiers(fields, definition))
+    return _made(fields, 0, _identifiers(fields, definition))
+
+
+_TWO_FIELDS: Final = re.compile(r"multiple fields for name (.*): \d+ and \d+", re.DOTALL)
+"""PyIceberg's error for a name that stands for two fields. Java does not load such a table either."""
+
+
+def _made(fields: Sequence[it.NestedField], number: int, identifiers: Sequence[int]) -> Schema:
+    try:
+        return Schema(*fields, schema_id=number, identifier_field_ids=list(identifiers))
+    except ValueError as error:
+        if not (found := _TWO_FIELDS.search(str(error))):
+            raise
+        raise TrinityError(
+            "NOT_SUPPORTED",
+            f"Column '{found[1]}': Iceberg has no table with one name for a column and for a field within another, "
+            "whose name there is its path; choose another name.",
+        ) from error
 
 
 def _is_required(definition: TableDefinition, column: Column) -> bool:
@@ -258,7 +276,7 @@ def _known_fields(metadata: TableMetadata, before: TableDefinition) -> dict[int 
 def _schema(metadata: TableMetadata, fields: Sequence[it.NestedField], identifiers: Sequence[int]) -> Schema:
     """Return a schema that the table has had, or a new one."""
     number = max(s.schema_id for s in metadata.schemas) + 1
-    found = Schema(*fields, schema_id=number, identifier_field_ids=list(identifiers))
+    found = _made(fields, number, identifiers)
     return next((s for s in metadata.schemas if s == found), found)
 
 
