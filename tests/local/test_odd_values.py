@@ -163,5 +163,5 @@ def test_a_year_that_python_lacks_is_named_as_such(table: Table, column: str, ki
 
 
 def test_a_text_that_is_no_choice_is_shown(local: Session) -> None:
-    with refused("INVALID_ARGUMENTS", "engine is to be one of 'auto', 'local', 'spark'", "and is 'lokal'"):
-        local.sql("SELECT 1", engine="lokal")  # type: ignore[arg-type]
+    with refused("INVALID_ARGUMENTS", "engine is to be one of 'auto', 'local', 'spark'", "and is 'somewhere'"):
+        local.sql("SELECT 1", engine="somewhere")  # type: ignore[arg-type]
