@@ -20,7 +20,7 @@ KEY, TIME, NAMESAKE = ".k", ".ts", "k"
 """The rows' columns: a look at ``k`` or ``ts`` in place of the first two would find other values."""
 
 
-def made(local: Session, fmt: str, **properties: str) -> Table:
+def dotted_table(local: Session, fmt: str, **properties: str) -> Table:
     columns = [Column(KEY, "string"), Column(NAMESAKE, "string"), Column(TIME, "int"), Column("ts", "int")]
     return local.create_table(
         f"{fmt}.default.t", columns, primary_key=[KEY], properties={"watermark-key": TIME, **properties}
@@ -36,7 +36,7 @@ def read(table: Table) -> list[tuple[object, ...]]:
 
 
 def test_rows_are_sorted_and_found_by_such_a_column(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = dotted_table(local, local_fmt)
     put(table, ("a", "z", 5, 1), ("b", "y", 5, 1), ("c", "x", 5, 1))
     table.compact(full=True)
     put(table, ("a", "x", 4, 9), ("b", "y", 6, 0), ("b", "y", 5, 7))  # late; newer; late
@@ -48,7 +48,7 @@ def test_rows_are_sorted_and_found_by_such_a_column(local: Session, local_fmt: s
 
 
 def test_rows_are_changed_and_deleted_by_such_a_key(local: Session, local_fmt: str) -> None:
-    table = made(local, local_fmt)
+    table = dotted_table(local, local_fmt)
     put(table, ("a", "z", 5, 1), ("b", "z", 5, 1), ("c", "x", 5, 1))
     local.sql(f"UPDATE {table.name} SET ts = 2 WHERE `.k` IN ('a', 'b')")
     local.sql(
@@ -120,7 +120,7 @@ def test_iceberg_has_no_column_with_the_path_of_a_field(local: Session, local_fm
 
 
 def test_tail_prints_in_the_order_of_such_a_key(local: Session, local_fmt: str) -> None:
-    table, shown = made(local, local_fmt), io.StringIO()
+    table, shown = dotted_table(local, local_fmt), io.StringIO()
     first = table.version
     put(table, ("b", "x", 1, 1), ("a", "z", 1, 1), ("c", "y", 1, 1))
     for rows in follow(table, first, lambda: False):
