@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import operator
 import os
+import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -347,8 +348,9 @@ def test_a_day_that_the_old_calendar_lacks(matrix: Place) -> None:
 
 @pytest.mark.full
 def test_predicates_find_their_rows(matrix: Place, zone: str) -> None:
-    """Spark's own pruning of files does not lose any."""
+    """Spark's own pruning of files does not lose any. A query costs 0.1 s: some of a column's predicates are drawn."""
     by_arrow(matrix)
     matrix.table.compact(full=True)
     for column in (c for c in ORDERED if (c, zone) in ZONED):
-        check_predicates(matrix, dict(predicates(column)))
+        found, drawn = dict(predicates(column)), random.Random(f"{matrix.name} {matrix.keyed} {zone} {column}")
+        check_predicates(matrix, {one: found[one] for one in drawn.sample(sorted(found), min(40, len(found)))})
