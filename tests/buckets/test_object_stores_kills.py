@@ -34,12 +34,12 @@ from tests.support.crash_rows import (
     arrow,
     merged,
     plainly_merged,
-    read,
     values,
 )
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
 from tests.support.paths import TESTS
+from tests.support.tables import ordered_rows
 from trinity import Column, Session
 from trinity.clock import clock_ahead
 
@@ -193,31 +193,31 @@ def check(cloud: BucketLake, action: str, where: str, number: int) -> bool:
 def check_keyed(session: Session, action: str, where: str, number: int, cloud: BucketLake) -> bool:
     table, before, after = session.table("t"), merged(FIRST, SECOND), merged(FIRST, SECOND, BATCH)
     tiers = {file.tier.value for file in table.splits().files}
-    found = read(table)
+    found = ordered_rows(table)
     assert found in ([before, after] if action in ("append", "merge") else [before]), where
     table.upsert(arrow(BATCH), txn=("crash", 1))
-    assert read(table) == after, where
+    assert ordered_rows(table) == after, where
     session.sql(MERGE.format(table="t", rows=values(LATER)))
-    assert read(table) == merged(FIRST, SECOND, BATCH, LATER), where
+    assert ordered_rows(table) == merged(FIRST, SECOND, BATCH, LATER), where
     table.compact(action if action in COMPACTIONS else COMPACTIONS[number % 3])
     table.vacuum("0 seconds")
     assert unneeded(cloud, table) == [], where
-    assert read(table) == merged(FIRST, SECOND, BATCH, LATER), where
+    assert ordered_rows(table) == merged(FIRST, SECOND, BATCH, LATER), where
     return found == after if action in ("append", "merge") else tiers == {"base"}
 
 
 def check_plain(session: Session, action: str, where: str, number: int, cloud: BucketLake) -> bool:
     table, before, after = session.table("plain"), sorted(FIRST), plainly_merged()
-    found = read(table)
+    found = ordered_rows(table)
     assert found in (before, after), where
     table.append(arrow(LATER))
     session.sql(PLAIN_MERGE.format(table="plain", rows=values(BATCH)))
     expected = plainly_merged([*found, *LATER])
-    assert read(table) == expected, where
+    assert ordered_rows(table) == expected, where
     table.compact(full=True)
     table.vacuum("0 seconds")
     assert unneeded(cloud, table) == [], where
-    assert read(table) == expected, where
+    assert ordered_rows(table) == expected, where
     return found == after
 
 

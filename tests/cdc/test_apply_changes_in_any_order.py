@@ -36,7 +36,7 @@ def test_the_order_of_arrival_does_not_matter(session: Session, kind: str) -> No
 def test_the_order_of_arrival_does_not_matter_at_length(session: Session, warehouse: Path, fmt: str, kind: str) -> None:
     """Spark and this process apply batches by turns."""
 
-    @settings(GENERATED, max_examples=8)
+    @settings(GENERATED, max_examples=3)
     @given(deliveries(3))
     def many(batches: list[tuple[list[Event], str]]) -> None:
         check([session, here], fmt, kind, batches)

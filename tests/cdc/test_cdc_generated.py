@@ -108,7 +108,7 @@ def test_generated_messages(session: Session, tool: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", range(1, 5))
 @pytest.mark.parametrize("tool", TOOLS)
 def test_many_generated_messages(session: Session, tool: str, seed: int) -> None:
     draw = random.Random(f"{tool} {seed}")

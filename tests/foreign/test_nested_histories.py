@@ -11,7 +11,7 @@ from tests.support.nested_histories import Nested, drawn
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("external", [False, True])
 def test_nested_values_belong_to_the_ids_of_their_fields(
     spark: SparkSession, tmp_path: Path, seed: int, external: bool

@@ -70,7 +70,7 @@ def test_generated_row_versions_fold_as_the_model_does(definitions: Session, his
 
 
 @pytest.mark.full
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=st.sampled_from(PROFILES).flatmap(lambda profile: engine_histories(profile, emphasis=WRITES)))
 def test_many_generated_row_versions_fold_as_the_model_does(definitions: Session, history: History) -> None:
     assert check_backends(definitions, history)["arrow"] == 1

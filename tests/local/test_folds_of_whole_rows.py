@@ -129,7 +129,7 @@ def test_generated_row_versions_fold_as_the_model_does(definitions: Session, his
 
 
 @pytest.mark.full
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=HISTORIES, cut=st.integers(0, 40))
 def test_many_generated_row_versions_fold_as_the_model_does(definitions: Session, history: History, cut: int) -> None:
     check_backends(definitions, history, cut)

@@ -63,10 +63,6 @@ def arrow(rows: list[Row]) -> pa.Table:
     )
 
 
-def read(table: Table) -> list[Row]:
-    return sorted(tuple(row) for row in table.to_df().collect())
-
-
 def made_victim(session: Session, name: str, *, plain: bool, base: bool = False) -> Table:
     """Make a table from two commits of rows; a keyed table is compacted in full between them if ``base`` is set."""
     columns = [Column("id", "bigint"), Column("ts", "bigint"), Column("deleted", "boolean"), Column("v", "string")]
