@@ -21,6 +21,8 @@ _SETTINGS: Final = {
     # (without that one the JVM keeps 48 MB for code, and once they are full it compiles nothing more);
     # a parallel garbage collector would use the core of other tests
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC",
+    # each sort, group and hash join of ten rows would have a page of 64 MB, which the JVM fills with zeros and collects
+    "spark.buffer.pageSize": "1m",
     "spark.sql.ui.explainMode": "simple",  # each query's plan would be stored for an unused web page
 }
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}

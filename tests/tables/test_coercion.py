@@ -171,7 +171,7 @@ def test_a_merge_matches_what_spark_joins(session: Session) -> None:
 def test_merges_match_what_spark_joins(session: Session, fmt: str, kind: str) -> None:
     """The engine compares; the format matters only for how a value is read back."""
     drawn = random.Random(f"{fmt} {kind}")
-    check_pairs(session, fmt, kind, drawn.sample(sorted(VALUES), 6 if fmt == "parquet" else 2))
+    check_pairs(session, fmt, kind, drawn.sample(sorted(VALUES), 4 if fmt == "parquet" else 2))
 
 
 @pytest.mark.full
