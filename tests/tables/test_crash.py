@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -140,11 +141,9 @@ def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalo
     ("catalog", "action"),
     [
         pytest.param("iceberg", "append", marks=pytest.mark.full),
-        pytest.param("delta", "append", marks=pytest.mark.full),
         pytest.param("parquet", "compact", marks=pytest.mark.full),
-        pytest.param("delta", "resolve", marks=pytest.mark.full),
-        *[pytest.param(catalog, "merge", marks=pytest.mark.full) for catalog in COMMIT],
-        pytest.param("delta", "plain merge", marks=pytest.mark.full),
+        pytest.param("delta", "merge", marks=pytest.mark.full),
+        pytest.param("iceberg", "plain merge", marks=pytest.mark.full),
     ],
 )
 def test_killed_around_the_commit(crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str) -> None:
@@ -177,8 +176,7 @@ def test_killed_between_a_commit_and_its_changes(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("catalog", COMMIT)
-@pytest.mark.parametrize("action", CHECKS)
+@pytest.mark.parametrize(("action", "catalog"), [*zip(CHECKS, cycle(COMMIT), strict=False)])
 def test_killed_at_every_operation(
     crash: Crash,
     victim: Callable[[str, str], Table],
@@ -186,4 +184,5 @@ def test_killed_at_every_operation(
     action: str,
     session: Session,
 ) -> None:
+    """Formats take turns: tests/local/test_local_crash.py has every statement in each of them."""
     assert sweep(crash, victim, catalog, action, session) >= 5
