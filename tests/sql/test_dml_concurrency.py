@@ -31,7 +31,7 @@ def counter(session: Session, fmt: str, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.tiered
-@pytest.mark.parametrize(("threads", "times"), [(2, 2), pytest.param(8, 25, marks=FULL)])
+@pytest.mark.parametrize(("threads", "times"), [(2, 2), pytest.param(8, 10, marks=FULL)])
 def test_l7_no_increment_is_lost(session: Session, counter: str, threads: int, times: int) -> None:
     def work() -> None:
         for _ in range(times):
