@@ -39,7 +39,7 @@ from tests.support.crash_rows import (
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
 from tests.support.paths import TESTS
-from tests.support.tables import ordered_rows
+from tests.support.tables import ordered_rows, spark_rows
 from trinity import Column, Session
 from trinity.clock import clock_ahead
 
@@ -185,9 +185,16 @@ def act(session: Session, action: str) -> None:
 
 
 def check(cloud: BucketLake, action: str, where: str, number: int) -> bool:
-    """Check that the state is as before or after the action, and later statements work. Return whether it is after."""
+    """Check that the state is as before or after the action, and later statements work, and that Spark reads as this
+    process does. Return whether the state is after the action.
+    """
     with cloud.connect() as session:
-        return (check_plain if action == "plain merge" else check_keyed)(session, action, where, number, cloud)
+        plain = action == "plain merge"
+        table = session.table("plain" if plain else "t")
+        assert sorted(spark_rows(table)) == ordered_rows(table), where
+        after = (check_plain if plain else check_keyed)(session, action, where, number, cloud)
+        assert sorted(spark_rows(table)) == ordered_rows(table), where
+        return after
 
 
 def check_keyed(session: Session, action: str, where: str, number: int, cloud: BucketLake) -> bool:

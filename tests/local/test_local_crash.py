@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,9 +125,7 @@ def sweep(crash: Crash, catalog: str, name: str) -> int:
     with trinity.connect(crash.warehouse, engine="local") as session:
         table = str(victim(session, catalog, name).name)
     reached = list[str]()
-    for where, state in crash.states(words(name, crash, table)):
-        shutil.rmtree(crash.warehouse, ignore_errors=True)
-        state.rename(crash.warehouse)
+    for where in crash.states(words(name, crash, table)):
         with trinity.connect(crash.warehouse, engine="local") as session:
             check(session.table(table), name, where != "end", f"{catalog} {name} killed at {where}")
         reached.append(where)

@@ -47,7 +47,7 @@ HOSTILE: Final[dict[str, str]] = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.datetime.java8API.enabled": "false",
 }
-FEW: Final = [dict(list(HOSTILE.items())[start::8]) for start in range(8)] + [
+BY_FOUR: Final = [dict(list(HOSTILE.items())[start::8]) for start in range(8)] + [
     {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.doubleQuotedIdentifiers": "true"},
     {"spark.sql.ansi.enabled": "true", "spark.sql.ansi.enforceReservedKeywords": "true"},
     {"spark.sql.session.timeZone": "Asia/Kolkata"},
@@ -132,7 +132,7 @@ def test_no_setting_changes_an_answer(session: Session, spark: SparkSession, tie
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("settings", FEW, ids=lambda s: ",".join(k.removeprefix("spark.sql.") for k in s))
+@pytest.mark.parametrize("settings", BY_FOUR, ids=lambda s: ",".join(k.removeprefix("spark.sql.") for k in s))
 def test_few_settings_change_no_answer(session: Session, spark: SparkSession, settings: dict[str, str]) -> None:
     wanted = answers(session, "parquet.default.t")
     session.drop_table("parquet.default.t")

@@ -71,8 +71,8 @@ class Crash:
         lines = self.trace.read_text().splitlines() if self.trace.exists() else []
         return lines[-1] if lines else "nothing"
 
-    def states(self, words: Sequence[object]) -> Iterator[tuple[str, Path]]:
-        """Run the program to its end, and yield each operation with a copy of the warehouse as it was before it.
+    def states(self, words: Sequence[object]) -> Iterator[str]:
+        """Run the program to its end. Yield each operation, with the warehouse put back as it was before it.
 
         A write is yielded a second time, with its first half written. Operations that change nothing on disk, such as
         fsync, are skipped. The last state is the one after the program's end.
@@ -89,8 +89,14 @@ class Crash:
                     continue
                 before, seen = seen, _digest(state)
                 if seen != before:
-                    yield f"{line}{torn.replace('.', ', ')}", state
-        yield "end", end
+                    self._put_back(state)
+                    yield f"{line}{torn.replace('.', ', ')}"
+        self._put_back(end)
+        yield "end"
+
+    def _put_back(self, state: Path) -> None:
+        shutil.rmtree(self.warehouse, ignore_errors=True)
+        state.rename(self.warehouse)
 
 
 def _digest(folder: Path) -> str:

@@ -7,7 +7,6 @@ that moment would have left this state on disk.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import trinity
 from tests.support.changes import defined_changes, feed
@@ -32,7 +32,7 @@ from tests.support.crash_rows import (
     plainly_merged,
 )
 from tests.support.paths import TESTS
-from tests.support.tables import ordered_rows
+from tests.support.tables import ordered_rows, spark_rows
 from trinity import Session, Table
 
 STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
@@ -112,15 +112,29 @@ CHECKS: dict[str, Callable[[Table, bool, str], None]] = {
 }
 
 
-def sweep(crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str, session: Session) -> int:
+def check(table: Table, action: str, killed: bool, where: str) -> None:
+    """Check what a kill left, and that Spark reads it, and what came of it, as this process does."""
+    assert sorted(spark_rows(table)) == ordered_rows(table), where
+    CHECKS[action](table, killed, where)
+    assert sorted(spark_rows(table)) == ordered_rows(table), where
+
+
+def clear_delta_cache(spark: SparkSession) -> None:
+    """Let Spark forget the Delta tables of folders that were put back."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def sweep(
+    crash: Crash, victim: Callable[[str, str], Table], catalog: str, action: str, session: Session, spark: SparkSession
+) -> int:
     """Check the table as a kill of Spark at each operation leaves it, and return the number of these states."""
     name, reached = str(victim(catalog, action).name), list[str]()
     session.close()
-    for where, state in crash.states(words(action, crash.warehouse, name, crash.folder / "batch.parquet")):
-        shutil.rmtree(crash.warehouse, ignore_errors=True)
-        state.rename(crash.warehouse)
-        with trinity.connect(crash.warehouse, engine="local") as another:
-            CHECKS[action](another.table(name), where != "end", f"{catalog} {action} killed at {where}")
+    for where in crash.states(words(action, crash.warehouse, name, crash.folder / "batch.parquet")):
+        clear_delta_cache(spark)
+        with trinity.connect(crash.warehouse) as another:
+            check(another.table(name), action, where != "end", f"{catalog} {action} killed at {where}")
         reached.append(where)
     assert any(where.endswith(", torn") for where in reached)
     return len(reached)
@@ -134,7 +148,7 @@ def kill_around_commit(crash: Crash, victim: Callable[[str, str], Table], catalo
         killed = crash.run(words(action, crash.warehouse, str(table.name), crash.folder / "batch.parquet"), **point)
         where = f"{catalog} {action} at {point}: {crash.last_operation()}"
         assert killed or point["at"] > 1, f"{where}: the operation did not come"
-        CHECKS[action](table, killed, where)
+        check(table, action, killed, where)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +181,7 @@ def test_killed_between_a_commit_and_its_changes(
     table.set_properties({"changelog-producer": "lookup"})
     first, *others = (entry.version for entry in table.connector.metadata.history(table.handle))
     assert crash.run(words("append", crash.warehouse, str(table.name), crash.folder / "batch.parquet"), at, match)
-    assert ordered_rows(table) == merged(FIRST, SECOND, BATCH)
+    assert ordered_rows(table) == sorted(spark_rows(table)) == merged(FIRST, SECOND, BATCH)
     (committed,) = {entry.version for entry in table.connector.metadata.history(table.handle)} - {first, *others}
     whole = feed(table, first)
     assert whole == defined_changes(table, first, committed)
@@ -183,6 +197,7 @@ def test_killed_at_every_operation(
     catalog: str,
     action: str,
     session: Session,
+    spark: SparkSession,
 ) -> None:
     """Formats take turns: tests/local/test_local_crash.py has every statement in each of them."""
-    assert sweep(crash, victim, catalog, action, session) >= 5
+    assert sweep(crash, victim, catalog, action, session, spark) >= 5
