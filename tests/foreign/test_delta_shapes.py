@@ -15,8 +15,9 @@ from deltalake import DeltaTable
 import trinity
 from tests.support.delta_by_hand import Action, Log, schema_string, struct_field
 from tests.support.delta_shapes import PLAIN, SHAPES, Shape, batch
+from tests.support.refusals import refused
 from tests.support.tables import as_texts
-from trinity import Session, TrinityError
+from trinity import Session
 
 shapes = pytest.mark.parametrize("shape", SHAPES.values(), ids=[name.replace(" ", "-") for name in SHAPES])
 
@@ -75,6 +76,10 @@ def test_rows_are_read_as_spark_reads_them_and_added_to(session: Session, tmp_pa
     assert as_texts(found) == as_texts(pa.Table.from_pylist(wanted, found.schema))
     by_delta = session.spark.read.format("delta").load(str(place))
     assert as_texts(by_delta.toArrow()) == as_texts(found)
+    if not shape.appended:
+        with refused("NOT_SUPPORTED"):
+            table.append(pa.table({"id": [77]}))
+        return
     table.append(pa.table({"id": [77]}))
     after = table.to_df().toArrow()
     assert as_texts(session.spark.read.format("delta").load(str(place)).toArrow()) == as_texts(after)
@@ -133,9 +138,8 @@ def test_what_is_not_null_within_a_column_of_a_delta_table(session: Session, tmp
     }
     version = table.splits().version
     for place, row in broken.items():
-        with pytest.raises(TrinityError) as refused:
+        with refused("CONSTRAINT_VIOLATION", f"'{place}' within"):
             upsert({**whole, **row})
-        assert (refused.value.code, f"'{place}' within" in refused.value.message) == ("CONSTRAINT_VIOLATION", True)
     assert table.splits().version == version
     assert len(table.to_arrow()) == session.spark.read.format("delta").load(table.location).count() == 3
 
@@ -235,11 +239,8 @@ def test_logs_that_cannot_be_read_are_refused_by_name(
     path.write_text(f"{path.read_text()}\n{json.dumps(added)}")
     log.append(batch(2), "2.parquet")
     first_commit(log, change)
-    with trinity.connect(tmp_path / "warehouse") as session, pytest.raises(TrinityError) as refused:
+    with trinity.connect(tmp_path / "warehouse") as session, refused(code, says, "theirs"):
         session.register("theirs", "delta", tmp_path / "theirs")
-    assert refused.value.code == code
-    assert says in refused.value.message
-    assert "theirs" in refused.value.message
 
 
 def test_what_a_schema_may_leave_out_is_what_spark_takes_it_for(tmp_path: Path) -> None:
