@@ -16,6 +16,7 @@ from tests.support.bucket_lake import COLUMNS, ROWS, BucketLake, objects, stored
 from tests.support.changes import feed
 from tests.support.object_store import ObjectServer
 from tests.support.refusals import refusal
+from tests.support.spark import clear_delta_cache
 from trinity import Session, Table
 from trinity.clock import clock_ahead
 from trinity.storage import Location
@@ -72,8 +73,8 @@ def test_each_version_has_a_checksum(s3: Session, object_server: ObjectServer, c
 
 def delta_log(s3: Session, table: Table) -> Any:
     """Return a table's log as Delta's classes read it, with an empty cache."""
+    clear_delta_cache(s3.spark)
     jvm: Any = s3.spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     place = Location.of(table.location).for_spark
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(s3.spark._jsparkSession, place)
 

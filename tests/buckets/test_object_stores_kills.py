@@ -39,7 +39,7 @@ from tests.support.crash_rows import (
 from tests.support.fault_proxy import LOST, Answer, Request
 from tests.support.object_store import ObjectServer
 from tests.support.paths import TESTS
-from tests.support.tables import ordered_rows, spark_rows
+from tests.support.tables import check_that_spark_agrees, ordered_rows
 from trinity import Column, Session
 from trinity.clock import clock_ahead
 
@@ -191,9 +191,9 @@ def check(cloud: BucketLake, action: str, where: str, number: int) -> bool:
     with cloud.connect() as session:
         plain = action == "plain merge"
         table = session.table("plain" if plain else "t")
-        assert sorted(spark_rows(table)) == ordered_rows(table), where
+        check_that_spark_agrees(table, where)
         after = (check_plain if plain else check_keyed)(session, action, where, number, cloud)
-        assert sorted(spark_rows(table)) == ordered_rows(table), where
+        check_that_spark_agrees(table, where)
         return after
 
 

@@ -99,7 +99,7 @@ def test_row_versions_are_added_to_tables_of_others(warehouse: Path, tmp_path: P
 def test_shapes_of_delta_tables(local: Session, tmp_path: Path, shape: str) -> None:
     wanted = SHAPES[shape].make(tmp_path / "theirs")
     table = local.register("theirs", "delta", tmp_path / "theirs")
-    if shape.endswith("partitions"):  # '' may be NULL or a text, and the zone of a time is unknown
+    if shape.endswith("partitions"):  # '' may be NULL or a text, bytes may be escaped, times lack a zone
         with refused("NOT_SUPPORTED", "partition column"):
             table.to_arrow()
         return

@@ -22,6 +22,7 @@ import trinity
 from tests.support.iceberg import pyiceberg
 from tests.support.refusals import refused
 from tests.support.restored_others import OTHERS, Others
+from tests.support.spark import clear_delta_cache
 from trinity import Session, Table, TrinityError, cdc
 from trinity.calls import spark_errors
 
@@ -342,7 +343,7 @@ class Restored:
             if int(later.name) > version:
                 shutil.rmtree(later)
         if self.fmt == "delta":  # it would continue with a log that no longer exists
-            self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+            clear_delta_cache(self.spark)
         return self._usable("put_back")
 
     def copy(self, one: int, other: int) -> None:

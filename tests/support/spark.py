@@ -71,6 +71,12 @@ def started(folder: Path, short_tier: bool) -> SparkSession:
         return session.spark
 
 
+def clear_delta_cache(spark: SparkSession) -> None:
+    """Let Spark forget the logs of Delta tables that it has read, as their folders may have been put back."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
 def drop_temp_views(spark: SparkSession) -> None:
     """Drop the temporary views that a test has made: they would hide tables of the same name in later tests."""
     own: Any = getattr(spark, "_jsparkSession", None)  # one of Spark Connect has none

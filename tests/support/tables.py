@@ -82,6 +82,11 @@ def spark_rows(table: Table) -> Rows:
     return sorted((tuple(row) for row in table.to_df().collect()), key=repr)
 
 
+def check_that_spark_agrees(table: Table, where: str) -> None:
+    """Check that Spark reads the rows, none of which has a NULL, that this process reads."""
+    assert sorted(spark_rows(table)) == ordered_rows(table), where
+
+
 def query(session: Session, text: str, dialect: str = "spark") -> Rows:
     """Return the rows of a query in its order."""
     return [tuple(row) for row in session.sql(text, dialect=dialect).collect()]

@@ -32,7 +32,8 @@ from tests.support.crash_rows import (
     plainly_merged,
 )
 from tests.support.paths import TESTS
-from tests.support.tables import ordered_rows, spark_rows
+from tests.support.spark import clear_delta_cache
+from tests.support.tables import check_that_spark_agrees, ordered_rows, spark_rows
 from trinity import Session, Table
 
 STATEMENTS = {"merge": MERGE, "plain merge": PLAIN_MERGE}
@@ -114,15 +115,9 @@ CHECKS: dict[str, Callable[[Table, bool, str], None]] = {
 
 def check(table: Table, action: str, killed: bool, where: str) -> None:
     """Check what a kill left, and that Spark reads it, and what came of it, as this process does."""
-    assert sorted(spark_rows(table)) == ordered_rows(table), where
+    check_that_spark_agrees(table, where)
     CHECKS[action](table, killed, where)
-    assert sorted(spark_rows(table)) == ordered_rows(table), where
-
-
-def clear_delta_cache(spark: SparkSession) -> None:
-    """Let Spark forget the Delta tables of folders that were put back."""
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    check_that_spark_agrees(table, where)
 
 
 def sweep(
